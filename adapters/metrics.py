@@ -133,21 +133,23 @@ class PrometheusMetrics:
         "status_class",
         known=(("GET", "/metrics", "2xx"),),
     )
-    _in_flight = _gauge("sso_http_requests_in_flight", "Requests being answered", "livesum")
+    _in_flight = _gauge("sso_http_requests_in_flight", "Requests in progress", "livesum")
     _connections_closed = _counter(
         "sso_http_connections_closed_total",
-        "Connections that we refused or closed against their client's will",
+        "Connections that Postern refused or closed",
         "reason",
         known=_KNOWN_CLOSINGS,
     )
     _rate_limited = _counter("sso_rate_limited_total", "Requests refused by a rate limit", "limit", "stage")
     _pool_connections = _gauge("sso_db_pool_connections_total", "Open database connections", "livesum", "backend", known=(_BACKEND,))
     _pool_idle = _gauge("sso_db_pool_connections_idle", "Idle database connections", "livesum", "backend", known=(_BACKEND,))
-    _pool_max_size = _gauge("sso_db_pool_connections_max", "The most database connections allowed", "livesum", "backend", known=(_BACKEND,))
+    _pool_max_size = _gauge(
+        "sso_db_pool_connections_max", "Maximum number of database connections", "livesum", "backend", known=(_BACKEND,)
+    )
     _pool_waiting = _gauge("sso_db_pool_waiting", "Tasks waiting for a database connection", "livesum", "backend", known=(_BACKEND,))
     _pool_wait = _histogram("sso_db_pool_wait_seconds", "Wait for a database connection", _WAIT_BUCKETS)
     _given_up = _counter(
-        "sso_db_connections_given_up_total", "Database connections closed by us, since the server did not work on their statements"
+        "sso_db_connections_given_up_total", "Database connections that Postern closed because the server did not execute their statements"
     )
     _writes_failing = _gauge(
         "sso_db_writes_failing", "1 while the database refuses writes, by the reason", "livemax", "reason", known=_KNOWN_WRITE_FAILURES
@@ -174,60 +176,60 @@ class PrometheusMetrics:
         "sso_webhook_deliveries_total", "Webhook delivery attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES
     )
     _webhooks_paused = _counter("sso_webhooks_paused_total", "Webhooks disabled after days of failures")
-    _hooks = _histogram("sso_hook_latency_seconds", "Time of a question to a hook", _JOB_BUCKETS)
+    _hooks = _histogram("sso_hook_latency_seconds", "Duration of a hook request", _JOB_BUCKETS)
     _hook_waits = _histogram(
         "sso_hook_wait_seconds",
         "Time that a sign-in waited for an enforced hook; sso_http_request_duration_seconds leaves it out",
         _JOB_BUCKETS,
     )
     _slow_hooks = _gauge("sso_hooks_slow", "Enforced hooks for which one in ten sign-ins waits longer than a second", "livemax")
-    _hooks_asked = _counter(
-        "sso_hooks_asked_total", "Questions to hooks before sign-ins, by outcome", "outcome", known=_KNOWN_HOOK_OUTCOMES
-    )
+    _hooks_asked = _counter("sso_hooks_asked_total", "Sign-in hook requests, by outcome", "outcome", known=_KNOWN_HOOK_OUTCOMES)
     _hooks_not_asked = _counter(
         "sso_hooks_not_asked_total",
-        "Sign-ins turned away because no hook could be asked about them, by reason",
+        "Sign-ins denied because the hook could not be called, by reason",
         "reason",
         known=_KNOWN_NOT_ASKED,
     )
     _logout_notices = _histogram("sso_logout_notice_latency_seconds", "Time for a logout notice attempt", _JOB_BUCKETS)
     _logout_attempts = _counter("sso_logout_notices_total", "Logout notice attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES)
-    _signals = _histogram("sso_signal_latency_seconds", "Time for an attempt to push a signal", _JOB_BUCKETS)
+    _signals = _histogram("sso_signal_latency_seconds", "Duration of an attempt to push a shared signal (SSF)", _JOB_BUCKETS)
     _signal_wait = _histogram("sso_signal_wait_seconds", "Time from when a signal was due to its attempt", _JOB_BUCKETS)
-    _signal_attempts = _counter("sso_signals_total", "Attempts to push signals, by outcome", "outcome", known=_KNOWN_DELIVERIES)
+    _signal_attempts = _counter(
+        "sso_signals_total", "Attempts to push shared signals (SSF), by outcome", "outcome", known=_KNOWN_DELIVERIES
+    )
     _polled = _counter(
         "sso_signals_polled_total",
-        "Signals in answers to polls, and signals that their receivers have answered",
+        "Shared signals (SSF) sent in poll responses, and acknowledged signals",
         "outcome",
         known=("sent", "acknowledged"),
     )
     _organization_mails = _counter(
         "sso_organization_mails_total",
-        "Mails of organizations, by how they went: by their own servers or ours",
+        "Emails of organizations, by server: their own or the installation's",
         "outcome",
         known=_KNOWN_ORGANIZATION_MAILS,
     )
     _text_approvals = _counter(
-        "sso_text_approvals_total", "Answers of platform owners to own texts, by outcome", "outcome", known=ApprovalOutcome
+        "sso_text_approvals_total", "Platform owners' decisions on custom texts, by outcome", "outcome", known=ApprovalOutcome
     )
     _domain_checks = _counter(
-        "sso_domain_checks_total", "Looks for the proofs of domains, by outcome", "outcome", known=("found", "missed", "unknown")
+        "sso_domain_checks_total", "Domain verification checks, by outcome", "outcome", known=("found", "missed", "unknown")
     )
     _upstream_sign_ins = _counter(
-        "sso_upstream_sign_ins_total", "Sign-ins through upstream providers, by provider and how far they came", "provider", "outcome"
+        "sso_upstream_sign_ins_total", "Sign-ins through identity providers, by provider and step", "provider", "outcome"
     )
     _odd_profiles = _counter(
-        "sso_upstream_odd_profiles_total", "Returns from a provider whose profile of the person identifies nobody, by provider", "provider"
+        "sso_upstream_odd_profiles_total", "Sign-ins with a provider profile that does not identify a person, by provider", "provider"
     )
     _provider_tokens = _counter(
-        "sso_provider_token_refreshes_total", "Renewals of tokens at upstream providers, by outcome", "provider", "outcome"
+        "sso_provider_token_refreshes_total", "Token refreshes at identity providers, by outcome", "provider", "outcome"
     )
     _siem = _histogram("sso_siem_attempt_duration_seconds", "Time to send a batch to a SIEM", _JOB_BUCKETS)
     _siem_wait = _histogram("sso_siem_wait_seconds", "Time from when a batch for a SIEM could have been sent to its attempt", _JOB_BUCKETS)
     _siem_attempts = _counter("sso_siem_batches_total", "Attempts to send a batch to a SIEM, by outcome", "outcome", known=_KNOWN_EXPORTS)
     _siem_entries = _counter("sso_siem_entries_total", "Entries that SIEMs have received")
     _billing_checks = _counter(
-        "sso_billing_checks_total", "Subscriptions looked at with the payment provider, by what was found", "outcome", known=_KNOWN_CHECKS
+        "sso_billing_checks_total", "Subscriptions reconciled with the payment provider, by result", "outcome", known=_KNOWN_CHECKS
     )
     _domain_joins = _counter(
         "sso_domain_joins_total", "People who became members by the domain of their address, or asked to", "outcome", known=Joined
@@ -240,98 +242,106 @@ class PrometheusMetrics:
     )
     _user_keys_checked = _counter(
         "sso_user_key_checks_total",
-        "Checks of keys that applications made for their users",
+        "Checks of user API keys",
         "outcome",
         known=("valid", *(reason.value for reason in KeyReason)),
     )
     _mails_held_back = _counter(
         "sso_mails_held_back_total",
-        "Requests for mails by strangers that a used-up budget refused or let wait, by the narrowest such budget",
+        "Email requests that an email rate limit rejected or delayed, by the narrowest such limit",
         "budget",
         "outcome",
         known=product((scope.value for scope in BudgetScope), ("refused", "waits")),
     )
     _puzzles_answered = _counter(
         "sso_puzzles_answered_total",
-        "Forms of pages that ask for a puzzle, by what the form is for and what it brought",
+        "Bot challenges (proof of work), by purpose and outcome",
         "purpose",
         "outcome",
     )
     _guesses_slowed = _counter(
         "sso_guesses_slowed_total",
-        "Sign-ins from where somebody guesses over many accounts, by whether their answer waited or they were refused at once",
+        "Sign-ins from networks with credential stuffing, by whether the response was delayed or the request rejected",
         "outcome",
         known=("waited", "refused"),
     )
     _widgets_answered = _counter(
         "sso_widgets_answered_total",
-        "Pages that show a widget, by what the form is for: asked, and what the answers brought",
+        "CAPTCHA challenges, by purpose and outcome",
         "purpose",
         "outcome",
     )
     _billing_events = _counter(
         "sso_billing_events_total",
-        "News of the payment provider, by type and by what became of them",
+        "Events of the payment provider, by type and outcome",
         "event_type",
         "outcome",
         known=product(NewsType, _KNOWN_NEWS),
     )
-    _billing_pending = _gauge("sso_billing_events_pending", "News of the payment provider not applied yet", "mostrecent")
-    _billing_oldest = _gauge("sso_billing_oldest_pending_age_seconds", "How long the oldest of these news has waited", "mostrecent")
+    _billing_pending = _gauge("sso_billing_events_pending", "Events of the payment provider that are not applied yet", "mostrecent")
+    _billing_oldest = _gauge("sso_billing_oldest_pending_age_seconds", "How long the oldest of these events has waited", "mostrecent")
     _saml = _counter(
         "sso_saml_messages_total",
-        "SAML messages that came or went",
+        "SAML messages received and sent",
         "kind",
         "outcome",
         known=product(_KNOWN_SAML, ("succeeded", "refused")),
     )
     _connections = _counter(
         "sso_connection_exchanges_total",
-        "Exchanges with organizations' own providers",
+        "Exchanges with organizations' identity providers",
         "kind",
         "outcome",
         known=product(("sign_in", "test", "logout"), ("succeeded", "refused")),
     )
     _refreshes = _counter(
         "sso_connection_refreshes_total",
-        "Daily looks at organizations' own providers, by outcome",
+        "Daily metadata checks of organizations' identity providers, by outcome",
         "outcome",
         known=("read", "asked", *RefreshFault),
     )
     _connection_needs = _gauge(
         "sso_connections_in_need",
-        "Organizations' own providers whose certificate ends within 30 days, within 7 (urgent), waits for an owner, or cannot be read",
+        "Identity providers whose certificate expires within 30 days, within 7 (urgent), awaits an owner's approval, or is unreadable",
         "mostrecent",
         "need",
     )
     _directory_runs = _counter(
         "sso_directory_runs_total",
-        "Runs that keep organizations in step with their directories by LDAP, by kind and outcome",
+        "LDAP directory sync runs, by kind and outcome",
         "kind",
         "outcome",
         known=product(RunKind, ("done", "waiting", "failed")),
     )
     _directory_needs = _gauge(
-        "sso_directory_runs_in_need", "Runs that wait for an owner, and directories whose last run has failed", "mostrecent", "need"
+        "sso_directory_runs_in_need",
+        "Sync runs that await an owner's approval, and directories whose last sync run failed",
+        "mostrecent",
+        "need",
     )
     _provisioning_runs = _counter(
         "sso_provisioning_runs_total",
-        "Runs that send people to the systems of applications, by kind and outcome",
+        "Provisioning sync runs, by kind and outcome",
         "kind",
         "outcome",
         known=product(ProvisioningRunKind, ("done", "waiting", "failed", "throttled", "turn_over")),
     )
     _provisioned_people = _counter(
         "sso_provisioning_people_total",
-        "People in the systems of applications, by what was done",
+        "Provisioned users, by action",
         "what",
         known=(*DoneThere, "deleted"),
     )
     _provisioning_needs = _gauge(
-        "sso_provisioning_in_need", "Runs that wait for an owner, and connections outwards that fail", "mostrecent", "need"
+        "sso_provisioning_in_need",
+        "Provisioning runs that await an owner's approval, and provisioning connections that fail",
+        "mostrecent",
+        "need",
     )
     _provisioning_wait = _gauge(
-        "sso_provisioning_wait_seconds", "How long the oldest change of a person has waited to be sent, where nothing fails", "mostrecent"
+        "sso_provisioning_wait_seconds",
+        "How long the oldest change has waited to be provisioned, for connections that do not fail",
+        "mostrecent",
     )
     # The sums over the processes: each counts what it has tried itself.
     _receivers = _gauge(
@@ -350,21 +360,21 @@ class PrometheusMetrics:
         known=_KNOWN_REACHES,
     )
     _saml_ending = _gauge(
-        "sso_saml_certificates_ending", "Active SAML certificates that end within 60 days, or have ended in the last 30", "mostrecent"
+        "sso_saml_certificates_ending", "Active SAML certificates that expire within 60 days, or expired in the last 30", "mostrecent"
     )
     _saml_first_end = _gauge(
         "sso_saml_certificate_end_timestamp_seconds",
-        "When the first of these SAML certificates ends, in seconds since 1970; 0: there is none",
+        "When the first of these SAML certificates expires, in seconds since 1970; 0: none",
         "mostrecent",
     )
     _tls_end = _gauge(
         "sso_tls_certificate_end_timestamp_seconds",
-        "When the certificate ends with which Postern serves HTTPS, in seconds since 1970; 0: Postern serves HTTP",
+        "When the HTTPS certificate of Postern expires, in seconds since 1970; 0: Postern serves HTTP",
         "mostrecent",
     )
     # The least over the processes, so that the metrics show a process that refused the file.
     _filter_hashes = _gauge(
-        "sso_password_filter_hashes", "Hashes in the filter of stolen passwords; 0: no file is named, or it is refused", "livemin"
+        "sso_password_filter_hashes", "Hashes in the filter of breached passwords; 0: no file is set, or it is invalid", "livemin"
     )
     _filter_day = _gauge(
         "sso_password_filter_day_timestamp_seconds",
@@ -376,13 +386,13 @@ class PrometheusMetrics:
     _mfa_users = _gauge("sso_mfa_enabled_users_total", "Users with MFA", "mostrecent")
     _mfa_adoption = _gauge("sso_mfa_adoption_percentage", "Share of active users with MFA", "mostrecent")
     _login_failures = _counter("sso_login_failures_total", "Failed sign-ins", "reason", known=LoginFailure)
-    _reauthentications = _counter("sso_reauthentications_total", "Proofs renewed within a session", "method", known=ProofMethod)
+    _reauthentications = _counter("sso_reauthentications_total", "Reauthentications within a session", "method", known=ProofMethod)
     _passkeys = _counter("sso_passkeys_changed_total", "Passkeys that people added and removed", "change", known=("added", "removed"))
-    _device_flows = _counter("sso_device_flow_total", "Device flows, by the steps that they came to", "step", known=DeviceStep)
+    _device_flows = _counter("sso_device_flow_total", "Device flows, by step", "step", known=DeviceStep)
     _afar_requests = _counter(
-        "sso_afar_requests_total", "Requests from afar, by the steps that they came to", "step", known=BackchannelStep
+        "sso_afar_requests_total", "Backchannel authentication requests (CIBA), by step", "step", known=BackchannelStep
     )
-    _terms_accepted = _counter("sso_terms_accepted_total", "Terms that people accepted, by whose they are", "keeper", known=TermsKeeper)
+    _terms_accepted = _counter("sso_terms_accepted_total", "Accepted terms of service, by owner of the terms", "keeper", known=TermsKeeper)
     _tokens = _counter("sso_auth_tokens_issued_total", "Access tokens issued")
     _exchanges = _counter("sso_auth_tokens_exchanged_total", "Access tokens that services exchanged for one for another API")
     # The minimum over the processes, so that the metric shows an actor that is down in any of them.
@@ -393,9 +403,9 @@ class PrometheusMetrics:
         "sso_actor_turn_due_timestamp_seconds", "When the actor's next turn ends at the latest, unless it stalls", "livemin", "actor"
     )
     _restarts = _counter("sso_actor_restarts_total", "Restarts of an actor by its supervisor", "actor")
-    _broken = _counter("sso_actor_work_broken_total", "Work of an actor that failed in a way that nobody has foreseen", "actor")
-    _presence_dropped = _counter("sso_presence_dropped_total", "Last-seen marks dropped because the buffer was full")
-    _spans = _counter("sso_spans_total", "Spans of traces: sent, dropped for want of room, or failed", "outcome", known=_KNOWN_SPANS)
+    _broken = _counter("sso_actor_work_broken_total", "Unexpected failures of an actor's work", "actor")
+    _presence_dropped = _counter("sso_presence_dropped_total", "Last-used timestamps dropped because the buffer was full")
+    _spans = _counter("sso_spans_total", "Trace spans: sent, dropped because the buffer was full, or failed", "outcome", known=_KNOWN_SPANS)
     _hashing = _histogram("sso_password_hash_seconds", "Time to hash or verify a password", _HASH_BUCKETS)
     _hashing_wait = _histogram("sso_password_hash_wait_seconds", "Wait for a hashing thread", _WAIT_BUCKETS)
     _hashing_queue = _gauge("sso_password_hash_queue", "Passwords waiting to be hashed", "livesum")
@@ -405,7 +415,7 @@ class PrometheusMetrics:
     _audit_pending = _gauge("sso_audit_entries_pending", "Audit entries that wait for their place in a chain", "mostrecent")
     _audit_oldest = _gauge("sso_audit_oldest_pending_age_seconds", "How long the oldest audit entry has waited for its place", "mostrecent")
     _backup_checked = _gauge(
-        "sso_backup_checked_timestamp_seconds", "When a backup was last proved, in seconds since 1970; 0: never", "mostrecent"
+        "sso_backup_checked_timestamp_seconds", "When a backup was last verified, in seconds since 1970; 0: never", "mostrecent"
     )
     _key_age = _gauge("sso_signing_key_age_seconds", "Age of the current signing key", "mostrecent", "purpose")
     _database_bytes = _gauge("sso_database_bytes", "Size of the database", "mostrecent")

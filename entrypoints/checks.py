@@ -67,8 +67,8 @@ _PROVED_LATELY: Final = timedelta(days=7)
 
 _RECEIVERS: Final = {
     ReceiverKind.WEBHOOK: ("webhook", "webhooks"),
-    ReceiverKind.SIGNAL: ("stream of signals", "streams of signals"),
-    ReceiverKind.LOGOUT_NOTICE: ("logout address", "logout addresses"),
+    ReceiverKind.SIGNAL: ("shared signals (SSF) stream", "shared signals (SSF) streams"),
+    ReceiverKind.LOGOUT_NOTICE: ("back-channel logout URI", "back-channel logout URIs"),
     ReceiverKind.SIEM: ("SIEM", "SIEMs"),
     ReceiverKind.PROVISIONING: ("provisioning connection", "provisioning connections"),
 }
@@ -186,7 +186,7 @@ def rate_limits(settings: Settings) -> Finding:
 
 
 def given_settings() -> Finding:
-    given = sum(1 for one in DECLARATIONS if one.name in os.environ or f"{one.name}_FILE" in os.environ)
+    given = sum(any(name in os.environ or f"{name}_FILE" in os.environ for name in one.names) for one in DECLARATIONS)
     file = os.environ.get(CONFIG)
     return Finding(Verdict.OK, f"{given} of {len(DECLARATIONS)} from the environment{f', more from {file}' if file else ''}")
 
@@ -235,7 +235,7 @@ def certificate(settings: Settings) -> Finding:
 def trusted_proxies(settings: Settings) -> Finding:
     everybody = [network for network in settings.trusted_proxies if network.prefixlen == 0]
     if everybody:
-        return Finding(Verdict.WARN, f"{everybody[0]} means everybody: any client can claim any address; name only your proxies")
+        return Finding(Verdict.WARN, f"{everybody[0]} means everyone: any client can spoof any address; name only your proxies")
     if not settings.trusted_proxies:
         return Finding(Verdict.OK, "none; the client's address is the one that connects", is_used=False)
     return Finding(Verdict.OK, ", ".join(map(str, settings.trusted_proxies)))
@@ -315,7 +315,7 @@ def stolen_passwords(settings: Settings) -> Finding:
     age = datetime.now(UTC).date() - head.day
     text = f"{head.count} hashes of {head.day}, {max(age.days, 0)} days old, in {file}"
     if age > _OLD_LISTS:
-        return Finding(Verdict.WARN, f"{text}: what was stolen since is not in it; make a new one by postern passwords build")
+        return Finding(Verdict.WARN, f"{text}: newer breaches are not in it; build a new one with postern passwords build")
     return Finding(Verdict.OK, text)
 
 
@@ -329,11 +329,11 @@ async def mail(settings: Settings, within: float = MAIL_ANSWERS_WITHIN) -> Findi
     except MailDelayed as error:
         return Finding(Verdict.FAIL, f"{masked_url(settings.mail)}: {error}")
     if where is None:
-        slow = f"the server answers, but is not through within {within:g} s, or does not answer: mails wait"
+        slow = f"the server answers, but is not through within {within:g} s, or does not answer: emails wait"
         return Finding(Verdict.FAIL, f"{masked_url(settings.mail)}: {slow}")
     if settings.mail.startswith("smtp"):
         return Finding(Verdict.OK, where)
-    return Finding(Verdict.WARN, f"{where}: mail reaches nobody; set POSTERN_MAIL to a mail server")
+    return Finding(Verdict.WARN, f"{where}: no email is delivered; set POSTERN_MAIL to an email server")
 
 
 async def password_hashing(settings: Settings) -> Finding:
@@ -381,7 +381,7 @@ async def database(settings: Settings) -> Finding:
     text = f"PostgreSQL {version.partition(' ')[0]}, {kind}"
     if compiles:
         mend = f"alter role {role} set jit = off; docs/operations/database.md says what it costs"
-        return Finding(Verdict.WARN, f"{text}; it compiles long plans (jit), which takes longer than our statements run: {mend}")
+        return Finding(Verdict.WARN, f"{text}; it compiles long plans (jit), which takes longer than Postern's statements run: {mend}")
     return Finding(Verdict.OK, text)
 
 
@@ -432,7 +432,7 @@ async def writes(postern: Postern) -> Finding:
     reason = await postern.foundation.database.write_failure()
     if reason is None:
         return Finding(Verdict.OK, "succeed")
-    return Finding(Verdict.FAIL, f"fail: {reason}. Nobody can sign in, and `postern serve` is not ready")
+    return Finding(Verdict.FAIL, f"fail: {reason}. No one can sign in, and `postern serve` is not ready")
 
 
 async def clock(postern: Postern) -> Finding:
@@ -475,12 +475,12 @@ async def saml_certificates(postern: Postern) -> Finding:
     now = postern.foundation.clock.now()
     ending = await postern.federation.saml.ending(_ENDS_SOON, _MOST_ENDING)
     if not ending:
-        return Finding(Verdict.OK, f"none that is in use ends within {_ENDS_SOON.days} days")
+        return Finding(Verdict.OK, f"none that is in use expires within {_ENDS_SOON.days} days")
     ends = [(one.certificate.valid_until, f"{one.service_slug} of {one.organization_slug}") for one in ending]
     more = f", and {len(ends) - _MOST_NAMED} more" if len(ends) > _MOST_NAMED else ""
-    told = ", ".join(f"{whose} {'ended' if at <= now else 'ends'} {at:%Y-%m-%d}" for at, whose in ends[:_MOST_NAMED])
+    told = ", ".join(f"{whose} {'expired' if at <= now else 'expires'} {at:%Y-%m-%d}" for at, whose in ends[:_MOST_NAMED])
     verdict = Verdict.FAIL if any(at <= now for at, _ in ends) else Verdict.SOON
-    return Finding(verdict, f"{told}{more}: the organization has to make the next one, and to activate it")
+    return Finding(verdict, f"{told}{more}: the organization must create the next one and activate it")
 
 
 def tables(lacking: Sequence[str]) -> Finding:
@@ -522,7 +522,7 @@ async def jobs(settings: Settings, postern: Postern) -> Finding:
     held = await held_kinds(conninfo(settings))
     text = f"{waiting} waiting, {dead} dead"
     if held:
-        return Finding(Verdict.WARN, f"{text}; held since a restore: {', '.join(held)}; `postern jobs release` lets them go")
+        return Finding(Verdict.WARN, f"{text}; paused since a restore: {', '.join(held)}; `postern jobs release` resumes them")
     return Finding(Verdict.WARN if dead else Verdict.OK, text)
 
 
@@ -544,19 +544,19 @@ async def receivers(settings: Settings, postern: Postern) -> Finding:
 async def backups(postern: Postern) -> Finding:
     proved = await postern.record.audit.last(BACKUP_CHECKED)
     if proved is None:
-        return Finding(Verdict.WARN, "none was ever proved: `postern backup create` and `postern backup check` make and prove one")
+        return Finding(Verdict.WARN, "none was ever verified: `postern backup create` and `postern backup check` create and verify one")
     age = postern.foundation.clock.now() - proved
-    text = f"last proved {proved:%Y-%m-%d %H:%M} UTC"
+    text = f"last verified {proved:%Y-%m-%d %H:%M} UTC"
     return Finding(Verdict.OK, text) if age <= _PROVED_LATELY else Finding(Verdict.WARN, f"{text}: run `postern backup check`")
 
 
 async def billing(settings: Settings, postern: Postern) -> Finding:
     provider, secrets = postern.services.payment_provider, settings.billing_webhook_secrets or ()
     if provider is None and not secrets:
-        return Finding(Verdict.OK, "not set up: checkout answers 500 BILLING_ERROR, and news of a payment provider 401", is_used=False)
+        return Finding(Verdict.OK, "not set up: checkout answers 500 BILLING_ERROR, and events of a payment provider 401", is_used=False)
     if provider is None or not secrets:
         missing = "POSTERN_BILLING_KEY" if provider is None else "POSTERN_BILLING_WEBHOOK_SECRETS"
-        return Finding(Verdict.WARN, f"{missing} is not set: {'nothing can be bought' if provider is None else 'news are refused'}")
+        return Finding(Verdict.WARN, f"{missing} is not set: {'nothing can be bought' if provider is None else 'events are rejected'}")
     try:
         await provider.subscriptions(None)
     except PaymentRefused as refused:
@@ -573,11 +573,11 @@ async def widget(postern: Postern) -> Finding:
     """Asks the maker about an answer that nobody gave: it must know the secret to refuse it."""
     maker = postern.identity.widgets.maker
     if maker is None:
-        return Finding(Verdict.OK, "none: where many requests come in, pages ask for puzzles", is_used=False)
+        return Finding(Verdict.OK, "none: under load, pages require bot challenges", is_used=False)
     try:
         await maker.verify(OUR_OWN)
     except WidgetSilent as silence:
-        return Finding(Verdict.FAIL, f"{maker.preset.maker} gives no verdict ({silence.reason}): pages ask for puzzles instead")
+        return Finding(Verdict.FAIL, f"{maker.preset.maker} gives no verdict ({silence.reason}): pages require bot challenges instead")
     return Finding(Verdict.OK, f"{maker.preset.maker} answers, and knows the secret")
 
 
@@ -605,4 +605,4 @@ async def further_providers(postern: Postern, within: float = _PROVIDER_ANSWERS_
     if not faults:
         return Finding(Verdict.OK, f"{', '.join(key for key, _ in looks)}: issuers answer, secrets and keys can be read")
     told = "; ".join(f"{key}: {faults[key]}" for key, _ in looks if key in faults)
-    return Finding(Verdict.FAIL, f"nobody can sign in through {told}")
+    return Finding(Verdict.FAIL, f"no one can sign in through {told}")

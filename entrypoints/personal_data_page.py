@@ -13,67 +13,68 @@ _HEAD: Final = """\
 <!-- Made by `python -m entrypoints.personal_data_page > docs/personal-data.md`; a test compares. Change
 the tables in adapters/postgres/tables instead. -->
 
-This page lists every database column that can hold personal data: its content, its eraser, and the time of erasure. A
-test reads PostgreSQL's catalogue. The test fails for a column of text, addresses, JSON or bytes that is neither here
-nor on the list of columns without personal data. If you answer for the GDPR, the page is the part of your records that
-Postern knows: which data are stored, and when they are deleted.
+This page lists every database column that can contain personal data: its contents, how it is erased, and when. A test
+reads PostgreSQL's catalog. The test fails for a column of text, IP addresses, JSON or bytes that is neither here nor on
+the list of columns without personal data. If you are responsible for the GDPR, this page is the part of your records
+that Postern knows: which data are stored, and when they are deleted.
 
-The third column names the eraser:
+The third column says how the data are erased:
 
 - **with the account**: Postern deletes the column's row together with the account.
-- **when the account is deleted**: the same, by a statement of its own.
+- **when the account is deleted**: the same, by a separate statement.
 - **with the organization**: Postern deletes the row together with the organization.
-- **by the janitor alone**: the janitor deletes the row, or empties the column, when its time is over.
+- **by the janitor only**: the janitor, a background job, deletes the row or clears the column when its retention period
+  is over.
 
-The line below each table says where a person's export shows its data, which columns it does not show, and who changes
-them when a person is forgotten.
+The line below each table says where a person's export contains its data, and which columns it omits. It also says how
+an erasure request changes the data.
 
 The janitor also deletes, in small batches, all data that the last column keeps for a shorter time than the account.
 
-**Forgetting a person** (`DELETE /api/privacy/forget/…`, `postern privacy forget`) keeps the account's row, but without
-its address, and nobody can sign in with the account any more. The erasure reaches every table on this page:
+**Erasing a person** (`DELETE /api/privacy/forget/…`, `postern privacy forget`) keeps the account's row, but without its
+email address. The account can no longer be used to sign in. The erasure covers every table on this page:
 
 - Postern deletes the person's own rows.
-- Sign-ins and uses of second factors stay, with `0.0.0.0` and `anonymized` in place of the person's data.
-- Postern erases the parts of events and of the audit log about the person, the addresses of invitations to the person,
-  and the answers of webhook receivers about the person.
-- Postern erases mails to the person that wait or were given up. Mails for the account go even if the person has never
-  proved its address.
-- Rows that name nobody stay until their time is over: sign-ins that failed for an address without an account, device
-  codes that nobody has approved, and the buckets of rate limits.
-- Postern erases neither backups nor mails that were written to files. The operator must erase these.
+- Sign-ins and uses of MFA remain, with `0.0.0.0` and `anonymized` in place of the person's data.
+- Postern erases the parts of events and of the audit log about the person, the email addresses of invitations to the
+  person, and the responses of webhook endpoints about the person.
+- Postern erases queued and failed emails to the person. Emails for the account are erased even if the person has never
+  verified its email address.
+- Rows that identify no person remain until their retention period is over: sign-ins that failed for an email address
+  without an account, unapproved device codes, and rate limit buckets.
+- Postern erases neither backups nor emails that were written to files. The operator must erase these.
 
-**The audit log** is a chain that nobody may alter. So Postern keeps the part about a person apart from the entry, and
-can delete this part; the entry keeps a salted digest. `postern audit verify` counts such entries as forgotten, and the
-chain stays valid.
+**The audit log** is a tamper-evident chain. Postern therefore stores the part about a person separately from the entry,
+and can delete this part; the entry keeps a salted digest. `postern audit verify` counts such entries as erased, and the
+chain remains valid.
 
-**Sign-ins and uses of second factors** stay as long as `POSTERN_LOGIN_EVENT_RETENTION` says, and sign-ins up to a month
-longer, because they go by whole months ([0096](decisions/0096-months.md)). Postern derives a person's habits from them.
-So Postern judges a sign-in after a long absence with little history. Devices, and the time of a person's first use of a
-service, have rows of their own and do not depend on this setting.
+**Sign-ins and uses of MFA** are kept as long as `POSTERN_LOGIN_EVENT_RETENTION` says. Sign-ins are kept up to a month
+longer, because they are deleted by whole months ([0096](decisions/0096-months.md)). Postern derives a person's habits
+from them. After a long absence, Postern therefore evaluates a sign-in with little history. Devices, and the time of a
+person's first use of a service, have their own rows and do not depend on this setting.
 
-**Accounts that nobody verified** end after `POSTERN_UNVERIFIED_ACCOUNT_RETENTION`, if nobody ever used or holds them
-([0097](decisions/0097-unverified-accounts-end.md)).
+**Unverified accounts** are deleted after `POSTERN_UNVERIFIED_ACCOUNT_RETENTION`, if they were never used and nothing
+else depends on them ([0097](decisions/0097-unverified-accounts-end.md)).
 
-**Events** go to webhooks. Postern erases the part of an event about a person after 90 days. The fact that the event
-happened, and the id of its target, go with the event after `POSTERN_EVENT_RETENTION`.
+**Events** are sent to webhooks. Postern erases the part of an event about a person after 90 days. The fact that the
+event happened, and the ID of its target, are deleted with the event after `POSTERN_EVENT_RETENTION`.
 
-**A SIEM** of an organization gets copies of the organization's audit log and sign-ins. Postern does not send data that
-were forgotten before the export. Postern erases nothing at the SIEM: the organization must do this.
+**A SIEM** of an organization receives copies of the organization's audit log and sign-ins. Postern does not send data
+that were erased before the export. Postern erases nothing at the SIEM: the organization must do this.
 
-**Systems to which an application sends its people** have what its mapping names of them, and a person's export lists
-these systems. Whoever is forgotten or deleted here is deleted there; a system that deletes nobody gets `active: false`
-and empty names. What it keeps besides is the organization's to erase
+**Provisioning targets** of an application store the attributes of its mapping, and a person's export lists these
+systems. If a person is erased or deleted in Postern, the person is deleted there; a system that does not support
+deletion gets `active: false` and empty names. The organization must erase what else the system stores
 ([0238](decisions/0238-people-arrive-in-other-systems.md)).
 
-**The maker of a widget** (`POSTERN_WIDGET`, off unless the operator sets it) meets people's browsers itself, where many
-requests come in: it learns their network address, what its own cookies tell, and when they were here. Postern stores
-nothing of it, and tells the maker nothing of a person. The operator names the maker as a processor
-([0205](decisions/0205-widgets-of-others.md)).
+**The CAPTCHA provider** (`POSTERN_WIDGET`, off unless the operator sets it) communicates with people's browsers
+directly when there are many requests. It receives their IP address, the contents of its own cookies, and the time.
+Postern stores none of this, and sends the provider no data about a person. The operator lists the provider as a
+processor ([0205](decisions/0205-widgets-of-others.md)).
 
-**The id of a request** (`request_id`) stands in audit entries, events, deliveries, sign-ins and jobs. It is a time and a
-random number, or a time and a digest of the text that the client gave, and says nothing about a person. It stays when
-a person is forgotten, and tells which rows belong together, as their times do.
+**The request ID** (`request_id`) is in audit entries, events, deliveries, sign-ins and jobs. It is a time and a random
+number, or a time and a digest of the text that the client sent. It contains no information about a person. It remains
+when a person is erased, and shows which rows belong together, as their times do.
 """
 
 
@@ -81,20 +82,21 @@ def render() -> str:
     parts = [_HEAD]
     for name, table in sorted(TABLES.items()):
         if table.personal:
-            parts.append(f"\n## `{name}`\n\n| column | what | erased | kept |\n|---|---|---|---|\n")
+            parts.append(f"\n## `{name}`\n\n| column | contents | how erased | retention |\n|---|---|---|---|\n")
             parts += [_row(column, one) for column, one in table.personal.items()]
             parts.append(f"\n{_said(table)}\n")
     return "".join(parts)
 
 
 def _said(table: Table) -> str:
-    shown = f"as {_listed(part.part for part in table.parts)}" if table.parts else f"not, because {table.exported}"
+    shown = f"as {_listed(part.part for part in table.parts)}" if table.parts else f"no, because {table.exported}"
     unshown: dict[str, list[str]] = {}
     for column, one in table.personal.items():
         if one.unshown:
             unshown.setdefault(one.unshown, []).append(column)
-    exported = "; ".join((shown, *(f"{_listed(columns)} not, because {reason}" for reason, columns in unshown.items())))
-    return f"Exported: {exported}. Forgotten: {table.forgotten}."
+    exported = "; ".join((shown, *(f"without {_listed(columns)}, because {reason}" for reason, columns in unshown.items())))
+    erased = f"erased {table.forgotten}" if table.forgotten.startswith("by ") else f"not erased separately, because {table.forgotten}"
+    return f"Exported: {exported}. Erasure request: {erased}."
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -27,6 +27,8 @@ CONFIG: Final = "POSTERN_CONFIG"
 # A file named by POSTERN_CONFIG takes the comments of systemd's EnvironmentFile=.
 _COMMENTS: Final = ("#", ";")
 _LOG_FORM: Final = "POSTERN_LOG_FORMAT"
+# The names of the API for the three providers, and the names by which operators know these.
+_ALIASES: Final = {"CODEHOST": "GITHUB", "WEBSUITE": "GOOGLE", "OFFICESUITE": "MICROSOFT"}
 
 T = TypeVar("T")
 
@@ -46,6 +48,12 @@ class Declaration(Frozen):
     description: str
     group: str
     secret: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that set it. The first is the one to document."""
+        provider, _, rest = self.name.removeprefix(PREFIX).partition("_")
+        return (f"{PREFIX}{_ALIASES[provider]}_{rest}", self.name) if provider in _ALIASES else (self.name,)
 
 
 def _setting(form: SettingForm[T], default: str, group: str, description: str) -> T:
@@ -95,12 +103,12 @@ class Settings:
         forms.origin,
         "made from `POSTERN_BIND`",
         _ADDRESSES,
-        "The public address of this installation, as browsers and applications know it. Links in mails and the issuer of tokens use this "
-        "address. Postern never trusts a request's `Host` header. People's passkeys belong to the host of this address, and need a host "
-        "that is a name.",
+        "The public URL of this installation, as browsers and applications know it. Links in emails and the issuer of tokens use this"
+        " address. Postern never trusts a request's `Host` header. People's passkeys belong to the host of this address, and need a"
+        " host that is a name.",
     )
     frontend_url: str | None = _optional(
-        forms.url, "`{POSTERN_BASE_URL}/ui`", _ADDRESSES, "The address of the frontend to which pages and mails send people."
+        forms.url, "`{POSTERN_BASE_URL}/ui`", _ADDRESSES, "The address of the frontend to which pages and emails send people."
     )
     security_contact: tuple[str, ...] | None = _optional(
         forms.contacts,
@@ -128,7 +136,7 @@ class Settings:
         forms.path,
         "./.postern",
         _STORAGE,
-        "The directory for all data outside an external database: the embedded PostgreSQL, its encryption keys, mail files.",
+        "The directory for all data outside an external database: the embedded PostgreSQL, its encryption keys, email files.",
     )
     database_url: Secret | None = _optional(
         forms.database_url,
@@ -165,7 +173,9 @@ class Settings:
         "Whether `postern serve` migrates the database. With `off`, `postern serve` does not start until `postern migrate` has run.",
     )
 
-    owner_email: str = _setting(forms.text, "owner@postern.local", _OWNER, "The e-mail of the platform owner that the first start creates.")
+    owner_email: str = _setting(
+        forms.text, "owner@postern.local", _OWNER, "The email address of the platform owner that the first start creates."
+    )
     owner_password: Password | None = _optional(
         forms.password, "the first start makes a password and prints it once", _OWNER, "The password of that platform owner.", secret=True
     )
@@ -180,15 +190,15 @@ class Settings:
     mail_password: Secret | None = _optional(
         forms.secret, "taken from `POSTERN_MAIL`", _MAIL, "The SMTP password, to keep it out of `POSTERN_MAIL`.", secret=True
     )
-    mail_sender: str = _setting(forms.sender, "Postern <postern@localhost>", _MAIL, "The sender of all mail: `Name <address>`.")
+    mail_sender: str = _setting(forms.sender, "Postern <postern@localhost>", _MAIL, "The sender of all emails: `Name <address>`.")
 
     email_change: str = _setting(
         forms.choice("verified", "immediate"),
         "verified",
         _MAIL,
-        "With `verified`, an account's new e-mail address takes effect once the person has opened the link in the mail to this address. "
-        "With `immediate`, the new address takes effect at once. `immediate` is for installations without mail: anybody can then claim "
-        "any unused address, and with it all rights that organizations give to people of the address's domain.",
+        "With `verified`, an account's new email address takes effect once the person has opened the link in the email to this"
+        " address. With `immediate`, the new address takes effect at once. `immediate` is for installations without email: anyone can"
+        " then claim any unused address, and with it all rights that organizations give to people of the address's domain.",
     )
 
     access_token_lifetime: timedelta = _setting(forms.duration(60, 86_400), "15m", _TOKENS, "How long an access token is valid.")
@@ -196,28 +206,28 @@ class Settings:
         forms.duration(3600, 365 * 86_400),
         "90d",
         _TOKENS,
-        "How long a session lasts at most, even if it is used. Organizations and services may say less.",
+        "How long a session lasts at most, even if it is used. Organizations and services can set a lower value.",
     )
     session_idle: timedelta = _setting(
         forms.duration(300, 30 * 86_400),
         "30d",
         _TOKENS,
-        "How long after its last use a session ends. Organizations and services may say less. A change counts for new sign-ins. The use of "
-        "a session is written once a minute, and applications that check tokens themselves use one when they refresh it.",
+        "The idle timeout of a session. Organizations and services can set a lower value. A change counts for new sign-ins. The use of a"
+        " session is written once a minute, and applications that check tokens themselves use one when they refresh it.",
     )
     most_sessions: int | None = _optional(
         forms.whole(1, MOST_SESSIONS),
         "any number",
         _TOKENS,
-        "How many sign-ins of one person may be open at once. The next one ends the oldest, and the person gets a mail. Organizations and "
-        "services may say less.",
+        "How many concurrent sessions one person can have. The next one ends the oldest, and the person gets an email. Organizations"
+        " and services may say less.",
     )
     reauthentication_window: timedelta = _setting(
         forms.duration(60, 86_400),
         "10m",
         _TOKENS,
-        "The greatest age of a fresh proof of identity. A person needs a fresh proof to change the e-mail address or the second factor, "
-        "or to transfer an organization.",
+        "The maximum age of a recent sign-in or reauthentication. A person must have authenticated recently to change the email"
+        " address or MFA, or to transfer an organization.",
     )
     argon2_memory: int = _setting(forms.size(8192, 4 << 30), "19456KiB", _TOKENS, "Argon2id: the memory that one password hash uses.")
     argon2_passes: int = _setting(forms.whole(1, 100), "2", _TOKENS, "Argon2id: the number of passes over that memory.")
@@ -229,9 +239,9 @@ class Settings:
         forms.whole(0, 10_000),
         "64",
         _TOKENS,
-        "How many passwords may wait while all hashing threads are busy. Further requests get 503 with `Retry-After`. Besides these "
-        "places, Postern keeps a quarter as many for addresses that somebody has signed in from, and another quarter for known devices, "
-        "sessions and mailed links.",
+        "How many passwords may wait while all hashing threads are busy. Further requests get 503 with `Retry-After`. Besides these"
+        " places, Postern keeps a quarter as many for addresses that somebody has signed in from, and another quarter for known"
+        " devices, sessions and magic links.",
     )
 
     password_length: int = _setting(
@@ -244,32 +254,32 @@ class Settings:
         forms.path,
         "only the list that Postern ships counts",
         _TOKENS,
-        "A file with the hashes of stolen passwords, which `postern passwords build` makes from public lists. Nobody can choose such a "
-        "password. A new file that you rename to this name takes effect within ten seconds; a damaged one is refused in a log line, and "
-        "the one before stays.",
+        "A file with the hashes of breached passwords, which `postern passwords build` makes from public lists. No one can choose such"
+        " a password. A new file that you rename to this name takes effect within ten seconds; a damaged one is refused in a log line,"
+        " and the one before stays.",
     )
     password_ranges: str | None = _optional(
         forms.url,
         "no service is asked",
         _TOKENS,
-        "Instead of a file, a service that knows the hashes of stolen passwords, such as `https://api.pwnedpasswords.com/range`. It gets "
-        "the first five digits of a hash (SHA-1) and nothing else. A service that does not answer within half a second knows nothing. It "
-        "is called as webhooks are, so a private address needs `POSTERN_OUTBOUND_NETWORKS`.",
+        "Instead of a file, a service that knows the hashes of breached passwords, such as `https://api.pwnedpasswords.com/range`. It"
+        " gets the first five digits of a hash (SHA-1) and nothing else. A service that does not answer within half a second knows"
+        " nothing. It is called as webhooks are, so a private address needs `POSTERN_OUTBOUND_NETWORKS`.",
     )
     breached_at_sign_in: str = _setting(
         forms.choice("off", "tell", "change"),
         "off",
         _TOKENS,
-        "What a sign-in does whose password was right and stands in one of these lists: `tell` lets the person in, and mails them once a "
-        "month; `change` lets nobody in, and mails a link to choose another password.",
+        "What a sign-in does whose password was right and stands in one of these lists: `tell` lets the person in, and mails them once"
+        " a month; `change` lets nobody in, and emails a link to choose another password.",
     )
 
     geoip_database: Path | None = _optional(
         forms.path,
-        "places are unknown and count for nothing",
+        "locations are unknown and not used",
         _SIGN_IN,
-        "A database file in MaxMind's format (`.mmdb`, City or Country) that tells the place of an IP address. A newer file takes effect "
-        "at the next start.",
+        "A database file in MaxMind's format (`.mmdb`, City or Country) with the locations of IP addresses. A newer file takes effect"
+        " at the next start.",
     )
     proxy_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
         forms.networks,
@@ -285,38 +295,38 @@ class Settings:
         forms.duration(31 * 86_400, 3650 * 86_400),
         "400d",
         _SIGN_IN,
-        "How long Postern keeps sign-ins, failed ones too, and uses of second factors, with their addresses and places. Then Postern "
-        "deletes these records. A person's habits, and statistics, reach back no further. Sign-ins go by whole months, so some stay up "
-        "to a month longer.",
+        "How long Postern keeps sign-ins, failed ones too, and uses of MFA, with their addresses and places. Then Postern deletes"
+        " these records. A person's habits, and statistics, reach back no further. Sign-ins go by whole months, so some stay up to a"
+        " month longer.",
     )
 
     registration: str = _setting(
         forms.choice(*RegistrationPolicy),
         RegistrationPolicy.ANYBODY.value,
         _SIGN_IN,
-        "Whom the pages give an account: `anybody`; `except_domains` for all but addresses of throw-away mail domains and of "
-        "`POSTERN_REGISTRATION_DOMAINS`, with the domains below them; `domains` for addresses of `POSTERN_REGISTRATION_DOMAINS`, without "
-        "the domains below them; `invitation` for those who are invited; `closed` for those alone who open the link of an invitation. "
-        "Organizations may let in fewer on their pages. Directories, an organization's own providers and proved domains, applications, "
-        "imports and the command line make accounts under each of them.",
+        "Who can register on the pages: `anybody`; `except_domains` for all but addresses of disposable email domains and of"
+        " `POSTERN_REGISTRATION_DOMAINS`, with the domains below them; `domains` for addresses of `POSTERN_REGISTRATION_DOMAINS`,"
+        " without the domains below them; `invitation` for those who are invited; `closed` for those alone who open the link of an"
+        " invitation. Organizations may let in fewer on their pages. Directories, an organization's own providers and verified"
+        " domains, applications, imports and the command line make accounts under each of them.",
     )
     registration_domains: tuple[str, ...] = _setting(
-        forms.mail_domains, "", _SIGN_IN, "The mail domains of `POSTERN_REGISTRATION`, separated by commas."
+        forms.mail_domains, "", _SIGN_IN, "The email domains of `POSTERN_REGISTRATION`, separated by commas."
     )
     throwaway_domains: Path | None = _optional(
         forms.path,
         "the list that Postern ships",
         _SIGN_IN,
-        "A file with mail domains that lend mailboxes to anybody for a while, one on each line; `#` begins a comment. They count, with the "
-        "domains below them, where a rule of registration says `except_domains`. A newer file takes effect at the next start.",
+        "A file with email domains that offer disposable mailboxes, one on each line; `#` begins a comment. They count, with the"
+        " domains below them, where a rule of registration says `except_domains`. A newer file takes effect at the next start.",
     )
     unverified_account_retention: timedelta = _setting(
         forms.duration(0, 3650 * 86_400),
         "30d",
         _SIGN_IN,
-        "How long Postern keeps an account whose address nobody has proved and that nobody has ever used. Then Postern deletes the "
-        "account, unless a mailed link to it still works, and the address is free. Accounts that a directory, a service or an import has "
-        "made, and accounts with a membership, stay. `0` keeps all accounts.",
+        "How long Postern keeps an account whose email address is not verified and that has never been used. Then Postern deletes the"
+        " account, unless a magic link to it still works, and the address is free. Accounts that a directory, a service or an import"
+        " has made, and accounts with a membership, stay. `0` keeps all accounts.",
     )
 
     export_login_events: int = _setting(
@@ -328,16 +338,16 @@ class Settings:
 
     codehost_client_id: str | None = _optional(
         forms.text,
-        "nobody signs in with this provider, except in organizations that have a client of their own there",
+        "no one can sign in with this provider, except in organizations that have a client of their own there",
         _PROVIDERS,
-        f"{_CODEHOST}: the id of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/codehost/callback` as its redirect "
+        f"{_CODEHOST}: the ID of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/codehost/callback` as its redirect "
         "URI.",
     )
     codehost_client_secret: Secret | None = _optional(
         forms.secret,
-        "nobody signs in with this provider",
+        "no one can sign in with this provider",
         _PROVIDERS,
-        f"{_CODEHOST}: the secret of that client.",
+        f"{_CODEHOST}: the client secret.",
         secret=True,
     )
     codehost_issuer: str = _setting(
@@ -368,7 +378,7 @@ class Settings:
         forms.endpoint,
         "https://github.com/login/oauth/.well-known/jwks",
         _PROVIDERS,
-        f"{_CODEHOST}: the address of its public keys. Postern does not read these keys, since the code host issues no ID tokens.",
+        f"{_CODEHOST}: the URL of its public keys. Postern does not read these keys, since the code host issues no ID tokens.",
     )
     codehost_emails_url: str = _setting(
         forms.endpoint,
@@ -378,13 +388,13 @@ class Settings:
     )
     websuite_client_id: str | None = _optional(
         forms.text,
-        "nobody signs in with this provider, except in organizations that have a client of their own there",
+        "no one can sign in with this provider, except in organizations that have a client of their own there",
         _PROVIDERS,
-        f"{_WEBSUITE}: the id of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/websuite/callback` as its redirect "
+        f"{_WEBSUITE}: the ID of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/websuite/callback` as its redirect "
         "URI.",
     )
     websuite_client_secret: Secret | None = _optional(
-        forms.secret, "nobody signs in with this provider", _PROVIDERS, f"{_WEBSUITE}: the secret of that client.", secret=True
+        forms.secret, "no one can sign in with this provider", _PROVIDERS, f"{_WEBSUITE}: the client secret.", secret=True
     )
     websuite_issuer: str = _setting(
         forms.endpoint, "https://accounts.google.com", _PROVIDERS, f"{_WEBSUITE}: the issuer, as the provider's answers name it."
@@ -408,17 +418,17 @@ class Settings:
         forms.endpoint,
         "https://www.googleapis.com/oauth2/v3/certs",
         _PROVIDERS,
-        f"{_WEBSUITE}: the address of the provider's public keys.",
+        f"{_WEBSUITE}: the URL of the provider's public keys.",
     )
     officesuite_client_id: str | None = _optional(
         forms.text,
-        "nobody signs in with this provider, except in organizations that have a client of their own there",
+        "no one can sign in with this provider, except in organizations that have a client of their own there",
         _PROVIDERS,
-        f"{_OFFICESUITE}: the id of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/officesuite/callback` as its "
+        f"{_OFFICESUITE}: the ID of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/officesuite/callback` as its "
         "redirect URI.",
     )
     officesuite_client_secret: Secret | None = _optional(
-        forms.secret, "nobody signs in with this provider", _PROVIDERS, f"{_OFFICESUITE}: the secret of that client.", secret=True
+        forms.secret, "no one can sign in with this provider", _PROVIDERS, f"{_OFFICESUITE}: the client secret.", secret=True
     )
     officesuite_issuer: str = _setting(
         forms.endpoint,
@@ -448,15 +458,15 @@ class Settings:
         forms.endpoint,
         "https://login.microsoftonline.com/common/discovery/v2.0/keys",
         _PROVIDERS,
-        f"{_OFFICESUITE}: the address of the provider's public keys.",
+        f"{_OFFICESUITE}: the URL of the provider's public keys.",
     )
 
     text_hosts: tuple[str, ...] = _setting(
         forms.hosts,
         "",
         _ORGANIZATIONS,
-        "Domains to which own texts may link without a proof, with all hosts below them, separated by commas. Texts of an organization "
-        "also link to the domains that it has proved; texts of the installation to these alone.",
+        "Domains to which own texts may link without a proof, with all hosts below them, separated by commas. Texts of an organization"
+        " also link to the domains that it has verified; texts of the installation to these alone.",
     )
     org_auto_approve: bool = _setting(
         forms.switch,
@@ -470,8 +480,9 @@ class Settings:
         forms.switch,
         "off",
         _ORGANIZATIONS,
-        "With `on`, programs on people's own devices, such as MCP clients, may register themselves at `POST /oauth/register` (RFC 7591). "
-        "Nothing is stored, and such a client gets in only where an organization and its API say `registered_clients: on`.",
+        "With `on`, clients on people's own devices, such as MCP clients, can register themselves (dynamic client registration) at"
+        " `POST /oauth/register` (RFC 7591). Nothing is stored, and such a client gets in only where an organization and its API say"
+        " `registered_clients: on`.",
     )
 
     dpop_nonces: str = _setting(
@@ -508,8 +519,8 @@ class Settings:
         forms.url,
         "https://api.stripe.com",
         _BILLING,
-        "The address of the payment provider's HTTP API. Calls to this address leave through `POSTERN_OUTBOUND_PROXY` and trust "
-        "`POSTERN_OUTBOUND_CA_FILE`. The address may be on this very machine.",
+        "The address of the payment provider's HTTP API. Calls to this address leave through `POSTERN_OUTBOUND_PROXY` and trust"
+        " `POSTERN_OUTBOUND_CA_FILE`. The address may be on this machine.",
     )
     billing_key: Secret | None = _optional(
         forms.secret,
@@ -562,47 +573,49 @@ class Settings:
         forms.whole(0, 1_000_000),
         "60",
         _LIMITS,
-        "How many mails strangers may ask for in an hour to the addresses of one mail domain. Providers of free mail have no budget. 0: "
-        "no such budget.",
+        "How many emails can be requested per hour without signing in, to the addresses of one email domain. Providers of free mail"
+        " have no limit. 0: no such budget.",
     )
     mails_per_organization: int = _setting(
         forms.whole(0, 1_000_000),
         "300",
         _LIMITS,
-        "How many mails strangers may ask for in an hour on the pages of one organization. 0: no such budget.",
+        "How many emails can be requested per hour without signing in, on the pages of one organization. 0: no such budget.",
     )
     mails_per_installation: int = _setting(
         forms.whole(0, 10_000_000),
         "3000",
         _LIMITS,
-        "How many mails strangers may ask for in an hour altogether. It also bounds how many rows the other budgets make. 0: no such "
-        "budget.",
+        "How many emails can be requested per hour without signing in, in total. It also bounds how many rows the other budgets"
+        " make. 0: no such budget.",
     )
     puzzles: bool = _setting(
         forms.switch,
         "on",
         _LIMITS,
-        "Where many requests come from, pages ask the browser for a computation before they register somebody, mail something or check a "
-        "password. In quiet times they ask for nothing. `off` never asks. Without rate limits, nothing is asked for either.",
+        "Where many requests come from, pages require a bot challenge (proof of work) from the browser before they register somebody,"
+        " mail something or check a password. In quiet times they ask for nothing. `off` never asks. Without rate limits, nothing is"
+        " asked for either.",
     )
     widget: str = _setting(
         forms.choice("off", "turnstile", "hcaptcha"),
         "off",
         _LIMITS,
-        "Where a page would ask for that computation, it shows the widget of another maker instead, on a page of its own. The maker then "
-        "learns the network address of whoever is asked, and when; docs/operations/people.md says more. `off` asks nobody else.",
+        "Where a page would require that bot challenge, it shows the CAPTCHA of another provider instead, on a page of its own. The"
+        " provider then learns the network address of the person, and when; docs/operations/people.md says more. `off` calls no other"
+        " provider.",
     )
     widget_site_key: str | None = _optional(
         forms.text,
-        "with a widget, required",
+        "with a CAPTCHA, required",
         _LIMITS,
-        "The public key of this site at the maker of the widget. Pages show it.",
+        "The public key of this site at the CAPTCHA provider. Pages show it.",
     )
     widget_secret: Secret | None = _optional(
         forms.secret,
-        "with a widget, required",
+        "with a CAPTCHA, required",
         _LIMITS,
-        "The secret with which Postern asks that maker about answers. The maker is called as webhooks are: through "
+        "The secret with which Postern verifies responses with the CAPTCHA provider. The provider is called as webhooks are: through "
         "`POSTERN_OUTBOUND_PROXY`, if there is one.",
         secret=True,
     )
@@ -690,8 +703,8 @@ class Settings:
         forms.headers,
         "no further headers",
         _TRACES,
-        "Headers that the collector asks for: `Authorization=Bearer abc`; several are separated by commas. They need an endpoint with "
-        "`https://`, except on this very machine.",
+        "Headers that the collector asks for: `Authorization=Bearer abc`; several are separated by commas. They need an endpoint with"
+        " `https://`, except on this machine.",
         secret=True,
     )
     traces_sample: float = _setting(
@@ -713,8 +726,8 @@ class Settings:
         forms.hosts,
         "",
         _TRACES,
-        "Hosts of your own that go on with Postern's traces, separated by commas: calls to them carry `traceparent`. No other host gets "
-        "the ids of traces.",
+        "Hosts of your own that continue Postern's traces, separated by commas: calls to them carry `traceparent`. No other host gets"
+        " the trace IDs.",
     )
 
     @property
@@ -742,8 +755,8 @@ def _declared() -> tuple[Declaration, ...]:
 
 
 DECLARATIONS: Final = _declared()
-_BY_NAME: Final = {one.name: one for one in DECLARATIONS}
-_FILE_NAMES: Final = {f"{one.name}_FILE": one for one in DECLARATIONS if one.secret}
+_BY_NAME: Final = {name: one for one in DECLARATIONS for name in one.names}
+_FILE_NAMES: Final = {f"{name}_FILE": one for name, one in _BY_NAME.items() if one.secret}
 
 
 def read(environment: Mapping[str, str]) -> Settings:
@@ -751,9 +764,10 @@ def read(environment: Mapping[str, str]) -> Settings:
     given = _of_environment(environment)
     config = environment.get(CONFIG)
     if config:
-        # POSTERN_X and POSTERN_X_FILE set the same secret. If the environment sets either of the two, both are ignored in the file.
+        # Several names set one setting, also a `_FILE`. If the environment sets one of them, all of them in the file are ignored.
         theirs = _of_file(Path(config))
-        given = {**{name: value for name, value in theirs.items() if not _said(name, given)}, **given}
+        said = {_declaration(name).field for name in given}
+        given = {**{name: value for name, value in theirs.items() if _declaration(name).field not in said}, **given}
     settings = Settings(**{one.field: _value(one, given) for one in DECLARATIONS})
     _require_sense(settings)
     return settings
@@ -775,8 +789,8 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
-def _said(name: str, given: Mapping[str, str]) -> bool:
-    return name in given or f"{name}_FILE" in given or name.removesuffix("_FILE") in given
+def _declaration(name: str) -> Declaration:
+    return _FILE_NAMES.get(name) or _BY_NAME[name]
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -826,12 +840,10 @@ def _require_known(name: str, where: str) -> None:
 
 
 def _value(one: Declaration, given: Mapping[str, str]) -> Any:
-    name, text = one.name, given.get(one.name, one.default)
-    if one.secret and f"{one.name}_FILE" in given:
-        if one.name in given:
-            raise SettingsError(f"{one.name} and {one.name}_FILE are both set; set only one")
-        name = f"{one.name}_FILE"
-        text = _secret_of(name, Path(given[name]))
+    found = [given_one for name in one.names if (given_one := _given(one, name, given)) is not None]
+    if len({text for _, text in found}) > 1:
+        raise SettingsError(f"{' and '.join(name for name, _ in found)} are both set, and differ; set only one")
+    name, text = found[0] if found else (one.name, one.default)
     if text is None:
         return None
     try:
@@ -841,6 +853,16 @@ def _value(one: Declaration, given: Mapping[str, str]) -> Any:
         hidden = one.secret or (one.field == "mail" and ":" in text)
         shown = "" if hidden else f", not {forms.masked_url(text)!r}"
         raise SettingsError(f"{name} must be {error}{shown}") from None
+
+
+def _given(one: Declaration, name: str, given: Mapping[str, str]) -> tuple[str, str] | None:
+    """What is given under this name or, for a secret, in the file that `_FILE` names; and under which of the two. None for neither."""
+    in_file = f"{name}_FILE"
+    if not one.secret or in_file not in given:
+        return (name, given[name]) if name in given else None
+    if name in given:
+        raise SettingsError(f"{name} and {in_file} are both set; set only one")
+    return in_file, _secret_of(in_file, Path(given[in_file]))
 
 
 def _secret_of(name: str, file: Path) -> str:
@@ -868,18 +890,14 @@ def _require_sense(settings: Settings) -> None:
         missing, given = ("KEY", "CERTIFICATE") if settings.tls_key is None else ("CERTIFICATE", "KEY")
         raise SettingsError(f"POSTERN_TLS_{missing} is required with POSTERN_TLS_{given}")
     if settings.billing_key is not None and urlsplit(settings.billing_api_url).scheme == "http" and not _is_near(settings.billing_api_url):
-        raise SettingsError(
-            "POSTERN_BILLING_API_URL must begin with https://, except on this very machine: POSTERN_BILLING_KEY travels there"
-        )
+        raise SettingsError("POSTERN_BILLING_API_URL must begin with https://, except on this machine: POSTERN_BILLING_KEY travels there")
     if (
         settings.traces_headers
         and settings.traces_endpoint is not None
         and urlsplit(settings.traces_endpoint).scheme == "http"
         and not _is_near(settings.traces_endpoint)
     ):
-        raise SettingsError(
-            "POSTERN_TRACES_ENDPOINT must begin with https://, except on this very machine: POSTERN_TRACES_HEADERS travel there"
-        )
+        raise SettingsError("POSTERN_TRACES_ENDPOINT must begin with https://, except on this machine: POSTERN_TRACES_HEADERS travel there")
 
 
 def _is_near(url: str) -> bool:

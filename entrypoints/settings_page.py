@@ -21,6 +21,8 @@ A setting that is unknown, malformed or missing stops the start, with one senten
 
 Times are seconds, or a number with `ms`, `s`, `m`, `h` or `d`. Sizes are bytes, or a number with `KiB`, `MiB` or `GiB`.
 
+Some settings have a second name. Either of the two sets the setting. The start stops if both are set and differ.
+
 A setting marked *secret* can also come from a file. The same name with `_FILE` appended names this file, and the file's
 content is the value. Postern never prints or logs a secret.
 """
@@ -35,9 +37,11 @@ def render() -> str:
 
 
 def _section(one: Declaration) -> str:
-    title = f"\n### `{one.name}`{' (secret)' if one.secret else ''}\n\n"
+    name, *others = one.names
+    title = f"\n### `{name}`{' (secret)' if one.secret else ''}\n\n"
     default = f"Default: {one.unset}." if one.default is None else f"Default: `{one.default}`." if one.default else "Default: none."
-    return f"{title}{one.description} {default}\n"
+    also = f" Another name: `{others[0]}`." if others else ""
+    return f"{title}{one.description} {default}{also}\n"
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ _LARGEST_CHANNEL: Final = 255
 
 
 class ColorScheme(StrEnum):
-    """What the reader's system prefers."""
+    """The color scheme that the reader's system prefers."""
 
     LIGHT = "light"
     DARK = "dark"
@@ -45,7 +45,7 @@ class ColorScheme(StrEnum):
 
 
 class ColorUse(StrEnum):
-    """What a colour is needed for."""
+    """What a color needs contrast for."""
 
     LINKS = "links"
     EDGES = "edges"
@@ -197,7 +197,7 @@ NO_LINKS: Final = BrandLinks()
 
 
 class Font(StrEnum):
-    """The families of type that pages may have. All are on people's systems already: a page loads no fonts."""
+    """The font families that pages can use. All are system fonts: pages load no fonts."""
 
     SYSTEM = "system"
     HUMANIST = "humanist"

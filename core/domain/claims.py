@@ -34,7 +34,7 @@ OF_MEMBERSHIP: Final = "membership"
 
 
 class ClaimPlace(StrEnum):
-    """The places in which a service learns claims."""
+    """Where a claim is issued."""
 
     ID_TOKEN = "id_token"  # noqa: S105 - a place
     USERINFO = "userinfo"
@@ -43,7 +43,7 @@ class ClaimPlace(StrEnum):
 
 
 class ClaimSource(StrEnum):
-    """The data that a claim of a service can be made of."""
+    """The source of a claim."""
 
     PERSON_FIELD = "person_field"
     """A field of the installation. The person's own value."""

@@ -341,7 +341,7 @@ _HOST: Final = re.compile(
 
 
 class MetadataClients(StrEnum):
-    """Whose documents are let in."""
+    """Which client ID metadata documents are allowed."""
 
     OFF = "off"
     """Nobody's."""
@@ -352,8 +352,8 @@ class MetadataClients(StrEnum):
 
 
 class RegisteredClients(StrEnum):
-    """Whether open clients are let in: programs that have registered themselves, at no matter which address of people's own devices. They
-    may send people back to the hosts of `metadata_hosts` as well.
+    """Whether clients that registered themselves (dynamic client registration) are allowed. They can redirect to loopback URIs on people's
+    own devices, and to the hosts of `metadata_hosts`.
     """
 
     OFF = "off"

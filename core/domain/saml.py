@@ -107,7 +107,7 @@ class NameIdFormat(StrEnum):
 
 
 class SamlBinding(StrEnum):
-    """The way in which a message travels (SAML bindings, sections 3.4 and 3.5)."""
+    """The SAML binding of a message (SAML bindings, sections 3.4 and 3.5)."""
 
     REDIRECT = "redirect"
     POST = "post"

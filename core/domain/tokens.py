@@ -60,7 +60,7 @@ class KeyPurpose(StrEnum):
 
 
 class KeyState(StrEnum):
-    """What becomes of a signing key: it is published, it signs, and then it only verifies."""
+    """The life cycle of a signing key: published, signing, and then verifying only."""
 
     NEXT = "next"
     CURRENT = "current"

@@ -52,7 +52,7 @@ class ResumeFile:
         try:
             return await self._audit.progress_in(text, only, noted, clock.now())
         except BadRequest as refusal:
-            raise NotResumed(f"{printable(str(self._path))}: {refusal.message}. Take it away to begin anew") from None
+            raise NotResumed(f"{printable(str(self._path))}: {refusal.message}. Delete it to start again") from None
 
     async def keep(self, place: Callable[[], Reached | None]) -> None:
         """Writes the place every few seconds, until it is cancelled."""

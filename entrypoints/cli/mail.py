@@ -63,7 +63,7 @@ def _found(folder: MailFolder, arguments: argparse.Namespace) -> KeptMail:
         if mail is not None:
             return mail
         if time.monotonic() >= deadline:
-            raise StartFailed(f"There is no such mail{' yet' if arguments.wait else ''}; `postern mail list` shows all")
+            raise StartFailed(f"Email not found{' yet' if arguments.wait else ''}; `postern mail list` shows all")
         time.sleep(_LOOK_EVERY)
 
 

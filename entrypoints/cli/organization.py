@@ -58,7 +58,7 @@ async def _invite(postern: Postern, given: argparse.Namespace) -> None:
         print_json({**shown, "expires_at": invitation.expires_at})
         return
     until = moment(invitation.expires_at)
-    print(f"{email} is invited to {given.organization} as {given.role}. The link in the mail works until {until}.")
+    print(f"{email} is invited to {given.organization} as {given.role}. The link in the email expires at {until}.")
 
 
 async def _list(governance: Governance, given: argparse.Namespace) -> None:
@@ -93,7 +93,7 @@ async def _approve(governance: Governance, given: argparse.Namespace) -> None:
 async def _reject(governance: Governance, given: argparse.Namespace) -> None:
     found = await governance.show(given.organization)
     rejected = await governance.reject(found.organization.id, given.reason, _operator())
-    _say(given, rejected, f"{rejected.slug} is rejected for good.")
+    _say(given, rejected, f"{rejected.slug} is rejected permanently.")
 
 
 async def _suspend(governance: Governance, given: argparse.Namespace) -> None:

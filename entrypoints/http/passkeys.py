@@ -36,11 +36,11 @@ class CredentialDescriptor(msgspec.Struct, frozen=True):
     """A passkey, in the form in which browsers name passkeys."""
 
     id: Annotated[str, example("lWrZ8mI3tq0Xo1u9sE2Zfg")]
-    """The passkey's credential id, in base64url."""
+    """The passkey's credential ID, in base64url."""
     type: Annotated[str, example("public-key")]
     """Always `public-key`."""
     transports: Annotated[Sequence[str], example(["internal"])]
-    """The ways to reach the authenticator that has the passkey."""
+    """The transports of the authenticator that has the passkey."""
 
 
 class RelyingPartyEntity(msgspec.Struct, frozen=True):
@@ -56,15 +56,15 @@ class UserEntity(msgspec.Struct, frozen=True, rename="camel"):
     """The account."""
 
     id: Annotated[str, example("AZMbK7tTd0u2mGqz1yH4Zw")]
-    """The bytes of the account's id, in base64url."""
+    """The bytes of the account's ID, in base64url."""
     name: Annotated[str, example("ada@example.org")]
-    """The account's e-mail address."""
+    """The account's email address."""
     display_name: Annotated[str, example("ada@example.org")]
-    """The account's address, as in `name`."""
+    """The account's email address, as in `name`."""
 
 
 class KeyParameter(msgspec.Struct, frozen=True):
-    """A kind of key that Postern accepts."""
+    """A type of key that Postern accepts."""
 
     alg: Annotated[int, example(-7)]
     """The algorithm's number in COSE."""
@@ -76,15 +76,15 @@ class AuthenticatorSelection(msgspec.Struct, frozen=True, rename="camel"):
     """The requirements for the authenticator."""
 
     resident_key: Annotated[str, example("required")] = "required"
-    """The authenticator stores the passkey itself, so that nobody has to type a name."""
+    """The authenticator stores the passkey itself (discoverable credential), so the person does not type a name."""
     require_resident_key: bool = True
-    """Says the same as `residentKey`, for older browsers."""
+    """The same as `residentKey`, for older browsers."""
     user_verification: Annotated[str, example("required")] = "required"
-    """The authenticator verifies its owner at each use."""
+    """The authenticator verifies the person at each use."""
 
 
 class PasskeyCreationOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """Give this to `PublicKeyCredential.parseCreationOptionsFromJSON`, and the result to `navigator.credentials.create`."""
+    """Pass this to `PublicKeyCredential.parseCreationOptionsFromJSON`, and the result to `navigator.credentials.create`."""
 
     rp: RelyingPartyEntity
     """This installation."""
@@ -93,32 +93,32 @@ class PasskeyCreationOptions(msgspec.Struct, frozen=True, rename="camel"):
     challenge: Annotated[str, example("eFQ3bGk0dVdvY1l2Um1ySnB6c2FhUQ")]
     """The challenge that the authenticator signs. A challenge is valid once, for five minutes."""
     pub_key_cred_params: Sequence[KeyParameter]
-    """The accepted kinds of keys, the best first."""
+    """The accepted types of keys, in order of preference."""
     timeout: Annotated[int, example(300000)]
-    """The time that the browser may wait for the person, in milliseconds."""
+    """How long the browser may wait for the person, in milliseconds."""
     exclude_credentials: Sequence[CredentialDescriptor]
-    """The passkeys that the person already has. An authenticator with one of these passkeys makes no second passkey."""
+    """The passkeys that the person already has. An authenticator with one of them does not create a second passkey."""
     authenticator_selection: AuthenticatorSelection
     """The requirements for the authenticator."""
     attestation: Annotated[str, example("none")] = "none"
-    """Always `none`: Postern does not ask for the maker of the authenticator."""
+    """Always `none`: Postern does not request attestation."""
     extensions: Annotated[dict[str, bool], example({"credProps": True})] = msgspec.field(default_factory=lambda: {"credProps": True})
     """The requested extensions. With `credProps`, the browser reports whether the authenticator stores the passkey itself."""
 
 
 class PasskeyRequestOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """Give this to `PublicKeyCredential.parseRequestOptionsFromJSON`, and the result to `navigator.credentials.get`."""
+    """Pass this to `PublicKeyCredential.parseRequestOptionsFromJSON`, and the result to `navigator.credentials.get`."""
 
     challenge: Annotated[str, example("eFQ3bGk0dVdvY1l2Um1ySnB6c2FhUQ")]
     """The challenge that the authenticator signs. A challenge is valid once, for five minutes."""
     timeout: Annotated[int, example(300000)]
-    """The time that the browser may wait for the person, in milliseconds."""
+    """How long the browser may wait for the person, in milliseconds."""
     rp_id: Annotated[str, example("id.example.org")]
     """The host of this installation's base URL."""
     allow_credentials: Sequence[CredentialDescriptor]
-    """The passkeys that the person may use. Empty when the person may choose among all of their passkeys for this installation."""
+    """The passkeys that the person can use. Empty if the person can choose among all of their passkeys for this installation."""
     user_verification: Annotated[str, example("required")] = "required"
-    """Always `required`: the authenticator verifies its owner."""
+    """Always `required`: the authenticator verifies the person."""
 
 
 class AttestationResponse(msgspec.Struct, frozen=True, rename="camel"):
@@ -131,7 +131,7 @@ class AttestationResponse(msgspec.Struct, frozen=True, rename="camel"):
     transports: Annotated[list[Annotated[str, msgspec.Meta(max_length=32)]], msgspec.Meta(max_length=16)] = msgspec.field(
         default_factory=list
     )
-    """The ways to reach the authenticator."""
+    """The transports of the authenticator."""
 
 
 class CredentialProperties(msgspec.Struct, frozen=True):
@@ -179,14 +179,14 @@ class AssertionResponse(msgspec.Struct, frozen=True, rename="camel"):
     signature: _Binary
     """The authenticator's signature over `authenticatorData` and the hash of `clientDataJSON`, in base64url."""
     user_handle: _Binary | None = None
-    """The id of the passkey's account, in base64url."""
+    """The ID of the passkey's account, in base64url."""
 
 
 class AssertionCredential(msgspec.Struct, frozen=True):
     """The result of `navigator.credentials.get`, written by `toJSON()`."""
 
     id: _Binary
-    """The passkey's credential id, in base64url."""
+    """The passkey's credential ID, in base64url."""
     response: AssertionResponse
     """The data that the authenticator has signed, with the signature."""
     type: Literal["public-key"] = "public-key"

@@ -106,7 +106,7 @@ def tenant(within: Sequence[str] = (), **settings: str) -> Iterator[Tenant]:
 def _registered(server: Installation, client: httpx.Client, email: str) -> Person:
     person = Person(email, client)
     person.ask("POST", "/api/auth/register", {"email": email, "password": PASSWORD})
-    link = _mailed(server, email, "Confirm your e-mail address")
+    link = _mailed(server, email, "Verify your email address")
     client.get("/auth/verify-email", params={"token": link.partition("token=")[2]})
     person.sign_in()
     return person

@@ -29,42 +29,42 @@ class _Page(NamedTuple):
     onward: str
 
 
-_CLAIMS: Final = "[Claims and scopes](../claims-and-scopes.md) says what else it learns of people."
+_CLAIMS: Final = "[Claims and scopes](../claims-and-scopes.md) lists the other claims that it can receive."
 _PAGES: Final[Mapping[str, _Page]] = {
     "nextjs": _Page(
         "A Next.js application with NextAuth (Auth.js)",
         "Node.js 20.9 or later",
-        "[Auth.js](../applications/auth-js.md) has roles and sign-outs; [guards](../apis/guards.md) protect pages and an API.",
+        "[Auth.js](../applications/auth-js.md) covers roles and sign-outs; [guards](../apis/guards.md) protect pages and an API.",
     ),
     "react": _Page(
-        "A React application without a server of its own, with Vite and oidc-client-ts",
+        "A React single-page application (SPA) with Vite and oidc-client-ts",
         "Node.js 20.19 or later",
-        "Its own API checks the access token: [guards](../apis/guards.md).",
+        "Its API validates the access token: [guards](../apis/guards.md).",
     ),
     "vue": _Page(
-        "A Vue application without a server of its own, with Vite and oidc-client-ts",
+        "A Vue single-page application (SPA) with Vite and oidc-client-ts",
         "Node.js 20.19 or later",
-        "Its own API checks the access token: [guards](../apis/guards.md).",
+        "Its API validates the access token: [guards](../apis/guards.md).",
     ),
     "fastapi": _Page(
         "A FastAPI application with Authlib",
         "Python 3.11 or later",
-        "An API that checks access tokens has a [guard](../apis/guards.md).",
+        "An API validates access tokens with a [guard](../apis/guards.md).",
     ),
     "django": _Page(
         "A Django project with django-allauth",
         "Python 3.11 or later",
-        "[django-allauth](../applications/django-allauth.md) has roles and sign-outs; [guards](../apis/guards.md) protect an API.",
+        "[django-allauth](../applications/django-allauth.md) covers roles and sign-outs; [guards](../apis/guards.md) protect an API.",
     ),
     "flask": _Page(
         "A Flask application with Authlib",
         "Python 3.11 or later",
-        "[Protect your app](../protect-your-app.md) goes on with an API and with sign-outs that come from elsewhere.",
+        "[Protect your app](../protect-your-app.md) continues with an API and back-channel logout.",
     ),
     "express": _Page(
         "An Express application with express-openid-connect",
         "Node.js 20 or later",
-        "[express-openid-connect](../applications/express-openid-connect.md) has roles and sign-outs.",
+        "[express-openid-connect](../applications/express-openid-connect.md) covers roles and sign-outs.",
     ),
 }
 
@@ -93,49 +93,51 @@ def _guide(framework: Framework) -> Iterator[str]:
     page, given = _PAGES[framework.key], shown(framework)
     program = given.program
     yield f"# Sign in with {framework.name} in five minutes\n"
-    yield f"{page.what} that signs people in and out. You need {page.needs}, and a Postern:"
-    yield "[`make run`](../../../README.md#60-seconds) starts one at `http://127.0.0.1:8000`.\n"
-    yield "**Tested**: `tests/e2e/starts` runs these lines as they stand and signs a person in.\n"
-    yield "## 1. Add the application\n"
-    yield f"In the console of your organization, under Applications, add an application: choose **{framework.name}** and give it"
-    yield f"a name. Its address is filled in: `{framework.address}`. The page behind it shows the lines"
-    yield "of this guide with your own values, and **Copy all** makes one paste of them.\n"
+    yield f"In this guide you build {page.what[0].lower()}{page.what[1:]} that signs users in and out.\n"
+    yield "**Tested**: `tests/e2e/starts` runs exactly this code and signs a user in.\n"
+    yield "## Prerequisites\n"
+    yield f"- {page.needs}"
+    yield "- Postern: [`make run`](../../../README.md#60-seconds) starts it at `http://127.0.0.1:8000`\n"
+    yield "## 1. Create the application\n"
+    yield f"In the console of your organization, open **Applications** and choose **Create application**. Select **{framework.name}**"
+    yield f"and enter a name. The redirect URI is filled in: `{framework.address}`."
+    yield "The next page shows the code of this guide with your own values, and **Copy all** copies it as one command.\n"
     yield "## 2. Install\n"
-    yield "In an empty folder. The variables tell the program who it is:\n"
+    yield "Run this in an empty directory. The variables contain the credentials of the application:\n"
     for place in ("environment", "install"):
         yield from _fenced(next(one for one in program if one.place == place))
-    yield "## 3. Paste\n"
+    yield "## 3. Add the code\n"
     for one in program:
         if one.file:
             yield f"`{one.file}`:\n"
             yield from _fenced(one)
     yield "## 4. Run\n"
     yield from _fenced(next(one for one in program if one.place == "run"))
-    yield "## 5. See\n"
-    yield f"Open <{given.opens}> and press **Sign in**. You come back from Postern, and the page greets you by name.\n"
-    yield "The page behind **Add the application**, open in the same browser for up to ten minutes, shows this first sign-in by"
-    yield "itself: the person, and the claims that the program learned. Until then it shows what went wrong.\n"
-    yield "## Go on\n"
-    yield "- **Keep your own data by `sub`**, the person's id. An address can change."
+    yield "## 5. Verify\n"
+    yield f"Open <{given.opens}> and choose **Sign in**. Postern redirects you back, and the page greets you by name.\n"
+    yield "If the page after **Create application** is open in the same browser, it shows this first sign-in for up to ten minutes:"
+    yield "the user, and the claims that the application received. If the sign-in fails, it shows the error.\n"
+    yield "## Next steps\n"
+    yield "- **Use `sub` as the key of your own data.** It is the permanent ID of the user; an email address can change."
     yield f"- {page.onward}"
     yield f"- {_CLAIMS}"
-    yield "- At another address, register that one in the console, and set `APP_URL` if the program reads it."
+    yield "- If the application has another URL, register its redirect URI in the console, and set `APP_URL` if the code reads it."
     yield ""
 
 
 def _untested() -> Iterator[str]:
     others = [one for one in CHOSEN.values() if not one.tested]
-    yield "# Lines for Spring, Rails, Laravel, Go, ASP.NET, Android and iOS\n"
-    yield "**Untested**: nobody has run these lines here, so read them before you use them. They follow the documentation of each"
-    yield "library. Any library for OpenID Connect works: it needs the issuer, the client id, the client secret and the address"
-    yield "that people come back to. The console shows the lines with your own values. For React Native and Flutter, the libraries of"
-    yield "AppAuth take the same values as Android and iOS below.\n"
-    yield "Programs that a test runs: " + ", ".join(f"[{one.name}]({one.key}.md)" for one in TESTED) + ".\n"
+    yield "# Quickstarts for Spring, Rails, Laravel, Go, ASP.NET, Android and iOS\n"
+    yield "**Untested**: no test has run this code, so review it before you use it. It follows the documentation of each library."
+    yield "Any OpenID Connect library works: it needs the issuer, the client ID, the client secret and the redirect URI."
+    yield "The console shows the code with your own values. For React Native and Flutter, the AppAuth libraries"
+    yield "use the same values as Android and iOS below.\n"
+    yield "Tested quickstarts: " + ", ".join(f"[{one.name}]({one.key}.md)" for one in TESTED) + ".\n"
     for one in others:
         yield f"## {one.name}\n"
-        yield f"Untested. People come back to `{one.address or 'com.example.app:/callback'}`.\n"
+        yield f"Untested. Redirect URI: `{one.address or 'com.example.app:/callback'}`.\n"
         for block in shown(one).program:
-            told = {"environment": "In your shell:", "install": "Install:", "run": "Run it:"}.get(block.place, f"`{block.place}`:")
+            told = {"environment": "Set in your shell:", "install": "Install:", "run": "Run:"}.get(block.place, f"`{block.place}`:")
             yield f"{told}\n"
             yield from _fenced(block)
 

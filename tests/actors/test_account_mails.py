@@ -75,7 +75,7 @@ async def test_a_verification_mail_reaches_the_mailbox(emptied_database_url: str
             await register(postern)
             (received,) = await server.wait_for(1)
     assert received.recipients == ["ada@example.org"]
-    assert received.message["Subject"] == "Confirm your e-mail address"
+    assert received.message["Subject"] == "Verify your email address"
     assert f"{BASE_URL}/ui/verify-email?token=" in received.part("plain")
     token = received.part("plain").partition("token=")[2].split()[0]
     assert f"token={token}" in received.part("html")
@@ -92,7 +92,7 @@ async def test_a_mail_server_that_is_away_delays_mail_and_loses_none(
         async with opened(emptied_database_url, tmp_path, server.url()) as postern, at_work(postern):
             await register(postern)
             (received,) = await server.wait_for(1)
-        assert received.message["Subject"] == "Confirm your e-mail address"
+        assert received.message["Subject"] == "Verify your email address"
     assert server.commands.count("MESSAGE") == 3
 
 

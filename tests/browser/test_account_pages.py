@@ -54,11 +54,11 @@ async def test_a_password_is_changed(signed_in: Page, home: AccountPagesScene) -
     await home.has_password(PASSWORD)
     await page.open("/ui/password")
     new = "a fresh and lively password"
-    await enter(page, {"Current password": "mistyped", "New password": new, "Repeat the new password": new})
-    assert "not right" in await page.described("Current password")
+    await enter(page, {"Current password": "mistyped", "New password": new, "Confirm new password": new})
+    assert "The current password is incorrect" in await page.described("Current password")
     await require_sound(page)
-    await enter(page, {"Current password": PASSWORD, "New password": new, "Repeat the new password": new})
-    assert "Your password is changed" in await page.text()
+    await enter(page, {"Current password": PASSWORD, "New password": new, "Confirm new password": new})
+    assert "Password changed" in await page.text()
 
 
 async def test_two_step_sign_in_is_turned_on(signed_in: Page) -> None:
@@ -69,7 +69,7 @@ async def test_two_step_sign_in_is_turned_on(signed_in: Page) -> None:
     await require_keyboard(page)
     secret = await page.evaluate("document.getElementById('secret').textContent")
     await enter(page, {"Code": pyotp.TOTP(secret).now()})
-    assert "Two-step sign-in is on" in await page.text()
+    assert "Two-step sign-in is on." in await page.text()
     await require_sound(page)
     assert await page.evaluate("document.querySelectorAll('.codes li').length") >= 8
 

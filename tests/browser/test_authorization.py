@@ -43,7 +43,7 @@ async def native() -> AsyncIterator[tuple[RunningServer, list[str]]]:
 
 
 async def sign_in(page: Page, ada: Person) -> None:
-    await enter(page, {"E-mail address": ada.email})
+    await enter(page, {"Email address": ada.email})
     await enter(page, {"Password": PASSWORD})
 
 
@@ -55,7 +55,7 @@ async def test_to_an_application_on_the_web(page: Page, site: Site, scene: Arriv
     await page.open(scene.asking())
     assert "Sign in to App" in await page.text()
     await sign_in(page, ada)
-    assert await require_keyboard(page) == ["Allow", "Do not allow", "Use another account"]
+    assert await require_keyboard(page) == ["Allow", "Deny", "Use another account"]
     await tab_to(page, "Allow")
     await page.press("Enter")
     await page.arrived(CALLBACK)
@@ -73,7 +73,7 @@ async def test_who_does_not_allow_it_goes_back(plain_page: Page, site: Site, sce
     page = plain_page
     await page.open(scene.asking())
     await sign_in(page, ada)
-    await page.click("Do not allow")
+    await page.click("Deny")
     await page.arrived(CALLBACK)
     assert answered(site.visits[-1])["error"] == "access_denied"
 
@@ -99,7 +99,7 @@ async def test_to_a_program_on_this_machine(
     page, (server, asked) = plain_page, native
     await page.open(scene.asking(scene.desktop, redirect_uri=f"http://127.0.0.1:{server.port}/callback"))
     await sign_in(page, ada)
-    assert "This leads to an application on your device" in await page.text()
+    assert "You continue to an application on your device" in await page.text()
     await page.click("Allow")
     await page.arrived(f"http://127.0.0.1:{server.port}/callback")
     assert "code=" in asked[0]

@@ -367,7 +367,7 @@ async def test_pages_of_refusals_are_sound(town: Town) -> None:
     await town.enter(readers.owner.tabs.cookies[COOKIE])
     await page.show(width=WIDE)
     await page.open(f"{home}/events/~new")
-    await page.follow("Add a webhook")
+    await page.follow("Add webhook")
     faults += await console_findings(page)
     await page.open(f"{home}/events/{ids['webhooks']}/change")
     town.people.change("update webhooks set name = 'Moved on' where id = %s", ids["webhooks"])

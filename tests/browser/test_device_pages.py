@@ -20,7 +20,7 @@ async def test_from_the_code_to_the_decision(page: Page, postern: Postern, peopl
     await enter(page, {"Code": "WRNG-CODE"})
     assert await page.described("Code") != ""
     await enter(page, {"Code": codes.user_code.lower().replace("-", " ")})
-    await enter(page, {"E-mail address": ada.email})
+    await enter(page, {"Email address": ada.email})
     await enter(page, {"Password": PASSWORD})
     assert codes.user_code in await page.text()
     await require_sound(page)

@@ -51,7 +51,7 @@ async def test_from_the_first_sign_in_to_an_application_of_ones_own(
 
     # The owner signs in with the address that the first start has printed.
     await page.open("/ui/first-steps")
-    await enter(page, {"E-mail address": OWNER})
+    await enter(page, {"Email address": OWNER})
     await enter(page, {"Password": PASSWORD})
     assert await page.place() == f"{BASE_URL}/ui/first-steps"
     await require_sound(page)
@@ -61,18 +61,18 @@ async def test_from_the_first_sign_in_to_an_application_of_ones_own(
     await require_sound(page)
     await enter(page, {"Name": "Acme Metals", "Short name": "acme"})
     assert await page.place() == f"{BASE_URL}/ui/o/acme"
-    assert "Begin here" in await page.text()
+    assert "Get started" in await page.text()
     await require_sound(page)
 
     # Their application, in three questions. The answer shows the values to copy.
-    await page.follow("Add an application")
+    await page.follow("Create application")
     assert await page.place() == f"{BASE_URL}/ui/o/acme/applications/~new"
     await require_sound(page)
     await page.fill("Name", "My application")
-    await page.click("A web application with a server")
-    await page.fill("2. Where do people come back to? (redirect URI)", CALLBACK)
+    await page.click("Web application with a server")
+    await page.fill("2. Where are people redirected after sign-in? (redirect URI)", CALLBACK)
     await page.click("Members of the organization")
-    await page.follow("Add the application")
+    await page.follow("Create application")
     await require_sound(page)
     found = re.search(r"\(client_id\) ([0-9a-f-]{36}) ", await page.text())
     assert found is not None
@@ -150,7 +150,7 @@ class Walk:
         await self.open("open the link that the first start prints", printed[1])
         await self.follow("Sign in")
         await self.fill("Name", "Acme Metals")
-        await self.follow("Create")
+        await self.follow("Create organization")
 
 
 @pytest.fixture
@@ -184,17 +184,17 @@ async def test_from_the_first_start_to_a_second_persons_sign_in(width: int, serv
 
         # The owner makes an organization and an application, and invites somebody.
         await walk.found_acme(server)
-        await walk.follow("Add an application")
+        await walk.follow("Create application")
         await walk.fill("Name", "My application")
-        await walk.fill("2. Where do people come back to? (redirect URI)", CALLBACK)
-        await walk.follow("Add the application")
+        await walk.fill("2. Where are people redirected after sign-in? (redirect URI)", CALLBACK)
+        await walk.follow("Create application")
         copied = str(await mine.evaluate("document.getElementById('environment').innerText"))
         walk.actions.append("copy the lines for the application")
-        await walk.fill("E-mail addresses", "ada@example.org")
+        await walk.fill("Email addresses", "ada@example.org")
         await walk.follow("Send invitations")
 
         # The second person reads the mail, and accepts. The link works in whichever browser opens it.
-        await walk.follow("Read the mail")
+        await walk.follow("View email")
         link = ""
         while not link:
             link = str(

@@ -33,7 +33,7 @@ def tenants(postern: Postern, people: People) -> Tenants:
 
 async def signed_in(page: Page, person: Person) -> None:
     await page.open("/ui/sign-in")
-    await enter(page, {"E-mail address": person.email})
+    await enter(page, {"Email address": person.email})
     await enter(page, {"Password": PASSWORD})
     assert (await page.place()).startswith(PAGE)
 
@@ -42,7 +42,7 @@ async def test_a_person_confirms(page: Page, people: People, tenants: Tenants, a
     tenants.join(ada, tenants.add("acme"), listed=True)
     await signed_in(page, ada)
     await require_sound(page)
-    await page.follow("Yes, I belong there")
+    await page.follow("Confirm membership")
     assert await page.place() == f"{BASE_URL}/ui"
     assert people.rows("select from memberships where own_since is not null") != []
 
@@ -55,8 +55,8 @@ async def test_a_person_leaves_with_a_keyboard_alone(plain_page: Page, people: P
     assert await page.evaluate(BODY) is True
     await page.press("Enter")
     assert (await page.place()).startswith(PAGE)
-    assert await require_keyboard(page) == ["Not now", "Yes, I belong there", "Leave"]
-    await tab_to(page, "Leave")
+    assert await require_keyboard(page) == ["Not now", "Confirm membership", "Leave organization"]
+    await tab_to(page, "Leave organization")
     async with page.loading():
         await page.press("Enter")
     assert await page.place() == f"{BASE_URL}/ui"
@@ -79,8 +79,8 @@ async def test_a_new_owner_declines_with_a_keyboard_alone(plain_page: Page, peop
     page = plain_page
     await given_away(people, tenants, ada, listed=True)
     await signed_in(page, ada)
-    assert await require_keyboard(page) == ["Not now", "Yes, I belong there", "Not mine", "Leave"]
-    await tab_to(page, "Not mine")
+    assert await require_keyboard(page) == ["Not now", "Confirm membership", "Decline ownership", "Leave organization"]
+    await tab_to(page, "Decline ownership")
     async with page.loading():
         await page.press("Enter")
     assert await page.place() == f"{BASE_URL}/ui"
@@ -91,11 +91,11 @@ async def test_a_new_owner_declines_with_a_keyboard_alone(plain_page: Page, peop
 async def test_a_new_owner_confirms_in_the_account(page: Page, people: People, tenants: Tenants, ada: Person) -> None:
     await given_away(people, tenants, ada, listed=False)
     await page.open("/ui/sign-in?to=/ui/organizations")
-    await enter(page, {"E-mail address": ada.email})
+    await enter(page, {"Email address": ada.email})
     await enter(page, {"Password": PASSWORD})
-    await page.follow("Is it yours?")
+    await page.follow("Confirm or decline")
     await require_sound(page)
-    await page.follow("Yes, it is mine")
+    await page.follow("Confirm ownership")
     assert await page.place() == f"{BASE_URL}/ui/organizations/acme?done=owned"
     assert people.rows("select from ownerships where confirmed_at is not null") != []
 
@@ -120,7 +120,7 @@ async def test_several_are_answered_with_a_keyboard_alone(plain_page: Page, peop
 
 async def comes_through_a_directory(page: Page, people: People, person: Person) -> None:
     await page.open("/ui/sign-in")
-    await enter(page, {"E-mail address": person.email})
+    await enter(page, {"Email address": person.email})
     await enter(page, {"Password": PASSWORD})
     people.change(VOUCHED, person.user)
     people.give_passkey(person)
@@ -129,9 +129,9 @@ async def comes_through_a_directory(page: Page, people: People, person: Person) 
 
 async def asks_for_the_mail(page: Page, postern: Postern, log: CapturedLog) -> str:
     await page.open("/ui")
-    await page.follow("Confirm your address")
+    await page.follow("Verify your email address")
     await require_sound(page)
-    await page.follow("Send me the mail")
+    await page.follow("Send verification email")
     link = await Postbox(postern).link()
     log.remember(token_in(link))
     return link.removeprefix(BASE_URL)
@@ -143,7 +143,7 @@ async def test_a_person_keeps_what_they_tick(page: Page, postern: Postern, peopl
     await require_sound(page)
     await tab_to(page, "Passkey Key")
     await page.press("Space")
-    await page.follow("Confirm the address")
+    await page.follow("Verify email address")
     assert await page.place() == f"{BASE_URL}/ui/verify-email/done?what=address_confirmed"
     assert len(people.rows("select from passkeys")) == 1
     assert people.rows("select from identities") == []
@@ -157,8 +157,8 @@ async def test_a_person_ticks_nothing_without_scripts(
     page = plain_page
     await comes_through_a_directory(page, people, ada)
     await page.open(await asks_for_the_mail(page, postern, log))
-    assert "Confirm the address" in await require_keyboard(page)
-    await tab_to(page, "Confirm the address")
+    assert "Verify email address" in await require_keyboard(page)
+    await tab_to(page, "Verify email address")
     async with page.loading():
         await page.press("Enter")
     assert await page.place() == f"{BASE_URL}/ui/verify-email/done?what=address_confirmed"

@@ -65,9 +65,9 @@ async def unoffered(signed_in: Page) -> Page:
 
 async def made(page: Page, name: str = "Laptop") -> None:
     await page.open("/ui/passkeys/add")
-    await page.fill("Name of the passkey", name)
-    await page.follow("Add the passkey")
-    assert "The passkey is added" in await page.text()
+    await page.fill("Passkey name", name)
+    await page.follow("Add passkey")
+    assert "Passkey added" in await page.text()
 
 
 async def signed_out(page: Page) -> None:
@@ -91,8 +91,8 @@ async def test_a_passkey_is_made_and_signs_in(unoffered: Page, home: AccountPage
     await page.follow("Add a passkey")
     await require_sound(page)
     await require_keyboard(page)
-    await page.fill("Name of the passkey", "Laptop")
-    await page.follow("Add the passkey")
+    await page.fill("Passkey name", "Laptop")
+    await page.follow("Add passkey")
     assert await page.place() == f"{BASE_URL}/ui/passkeys?done=added"
     assert "Laptop" in await page.text()
     await require_sound(page)
@@ -110,8 +110,8 @@ async def test_a_passkey_is_made_and_signs_in(unoffered: Page, home: AccountPage
     assert session == {"authenticated_by": ["hwk", "user", "mfa"], "both": True}
     # No authenticator makes a second one.
     await page.open("/ui/passkeys/add")
-    await page.click("Add the passkey")
-    await said(page, "This device has a passkey for your account already.")
+    await page.click("Add passkey")
+    await said(page, "This device already has a passkey for your account.")
     await require_sound(page)
 
 
@@ -125,7 +125,7 @@ async def test_the_browser_offers_it_in_the_field_of_the_address(signed_in: Page
     await page.arrived(f"{BASE_URL}/ui")
     await page.arrived(f"{BASE_URL}/ui")
     with trio.fail_after(PATIENCE):
-        while await page.title() != "Start · Postern":
+        while await page.title() != "Home · Postern":
             await trio.sleep(0.05)
 
 
@@ -135,28 +135,28 @@ async def test_it_is_the_second_step_and_the_fresh_proof(unoffered: Page, home: 
     await Authenticator.added(page)
     await made(page)
     await page.open("/ui/second-factor")
-    await page.follow("Use my passkeys")
+    await page.follow("Use passkeys")
     await require_sound(page)
     await page.follow("Turn on two-step sign-in")
     assert "Your backup codes" in await page.text()
-    await page.follow("I have kept them")
-    assert "One of your passkeys" in await page.text()
+    await page.follow("I have saved my codes")
+    assert "Passkey" in await page.text()
     await require_sound(page)
     await signed_out(page)
     await page.open(SIGN_IN)
-    await enter(page, {"E-mail address": home.ada.email})
+    await enter(page, {"Email address": home.ada.email})
     await enter(page, {"Password": PASSWORD})
     assert "Use one of your passkeys, or enter a backup code." in await page.text()
     await require_sound(page)
     await require_keyboard(page)
-    await page.follow("I have lost my second step")
+    await page.follow("Lost your authenticator app or passkey?")
     await require_sound(page)
     await page.follow("Back")
     await page.follow("Use a passkey")
     assert await page.place() == f"{BASE_URL}/ui"
     home.grow_old()
     await page.open("/ui/second-factor/turn-off")
-    assert "Use a passkey first, or enter a backup code." in await page.text()
+    assert "use a passkey or enter a backup code to continue." in await page.text()
     await require_sound(page)
     await require_keyboard(page)
     await page.follow("Use a passkey")
@@ -201,14 +201,14 @@ async def test_without_scripts_there_is_nothing_of_it(plain_page: Page, home: Ac
     assert "passkey" not in await page.text()
     await page.keep_cookie(COOKIE, home.tabs.cookies[COOKIE])
     await page.open("/ui/passkeys/add")
-    assert "Your browser cannot make a passkey here" in await page.text()
+    assert "Your browser cannot create a passkey here" in await page.text()
     await require_sound(page)
     await require_keyboard(page)
 
 
 async def by_password(page: Page, home: AccountPagesScene) -> None:
     await page.open(SIGN_IN)
-    await enter(page, {"E-mail address": home.ada.email})
+    await enter(page, {"Email address": home.ada.email})
     await enter(page, {"Password": PASSWORD})
 
 
@@ -218,14 +218,14 @@ async def test_a_passkey_is_offered_after_a_password_and_made_at_once(unoffered:
     authenticator = await Authenticator.added(page)
     await signed_out(page)
     await by_password(page, home)
-    assert "Make a passkey?" in await page.text()
+    assert "Create a passkey?" in await page.text()
     await require_sound(page)
     await require_keyboard(page)
-    await page.follow("Make a passkey")
+    await page.follow("Create passkey")
     assert await page.place() == f"{BASE_URL}/ui"
     assert len(await authenticator.passkeys()) == 1
     await page.open("/ui/passkeys")
-    assert "On one device alone" in await page.text()
+    assert "On one device only" in await page.text()
     await require_sound(page)
     await signed_out(page)
     await by_password(page, home)

@@ -28,20 +28,20 @@ async def test_a_person_chooses_a_password(page: Page, link: str, postern: Poste
     assert await page.focused() == "New password"
     await require_sound(page)
     await page.fill("New password", NEW)
-    await page.fill("Repeat the new password", OLD)
-    await page.follow("Set the password")
+    await page.fill("Confirm new password", OLD)
+    await page.follow("Set password")
     # The error comes first, beside its field, and links to the field.
     assert page.status == 400
     assert (await page.title()).startswith("Error: ")
     assert (await page.focused()).startswith("There is a problem")
-    assert await page.described("Repeat the new password") == "The two passwords differ: type the same one twice"
+    assert await page.described("Confirm new password") == "The passwords do not match. Enter the same password twice."
     await require_sound(page)
-    await page.click("The two passwords differ: type the same one twice")
-    assert await page.focused() == "Repeat the new password"
+    await page.click("The passwords do not match. Enter the same password twice.")
+    assert await page.focused() == "Confirm new password"
 
     await page.fill("New password", NEW)
-    await page.fill("Repeat the new password", NEW)
-    await page.follow("Set the password")
+    await page.fill("Confirm new password", NEW)
+    await page.follow("Set password")
     assert "Your password was changed" in await page.text()
     await require_sound(page)
     assert await password_is(postern, NEW)
@@ -50,8 +50,8 @@ async def test_a_person_chooses_a_password(page: Page, link: str, postern: Poste
 async def test_with_a_keyboard_alone(plain_page: Page, link: str, postern: Postern) -> None:
     page = plain_page
     await page.open(link)
-    assert await require_keyboard(page) == ["New password", "Repeat the new password", "Set the password"]
-    for field in ("New password", "Repeat the new password"):
+    assert await require_keyboard(page) == ["New password", "Confirm new password", "Set password"]
+    for field in ("New password", "Confirm new password"):
         await tab_to(page, field)
         await page.type(NEW)
     async with page.loading():
@@ -59,7 +59,7 @@ async def test_with_a_keyboard_alone(plain_page: Page, link: str, postern: Poste
     assert await password_is(postern, NEW)
     # Going back and sending it again does no harm.
     await page.back()
-    assert "replaced it" in await page.text()
+    assert "was replaced by a newer one" in await page.text()
     await require_sound(page)
 
 
@@ -69,12 +69,12 @@ async def test_a_password_can_be_looked_at(scripted_page: Page, link: str) -> No
     await page.fill("New password", NEW)
     assert await page.evaluate("document.getElementById('new_password').type") == "password"
     names = [name for name in await require_keyboard(page) if name.startswith("Show")]
-    assert names == ["Show the password", "Show the password"]
+    assert names == ["Show password", "Show password"]
     await tab_to(page, "New password")
     await page.press("Tab")
     await page.press("Space")
-    assert await page.focused() == "Hide the password"
+    assert await page.focused() == "Hide password"
     assert await page.evaluate("document.getElementById('new_password').type") == "text"
     await page.press("Space")
-    assert await page.focused() == "Show the password"
+    assert await page.focused() == "Show password"
     assert await page.evaluate("document.getElementById('new_password').type") == "password"

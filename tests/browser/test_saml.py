@@ -70,7 +70,7 @@ async def test_in_by_a_form_and_out_by_another(page: Page, site: Site, provider:
     await page.open(_START)
     await page.follow("Go")
     assert "Sign in to App" in await page.text()
-    await page.fill("E-mail address", person.email)
+    await page.fill("Email address", person.email)
     async with page.loading():
         await page.click("Continue")
     await page.fill("Password", PASSWORD)
@@ -98,7 +98,7 @@ async def test_out_here_and_on_by_an_address(page: Page, site: Site, provider: P
     (await provider.upload(metadata(slo=redirect_logout()))).ok()
     person = await provider.with_password("ada@example.org")
     await page.open(asking())
-    await page.fill("E-mail address", person.email)
+    await page.fill("Email address", person.email)
     async with page.loading():
         await page.click("Continue")
     await page.fill("Password", PASSWORD)
@@ -117,13 +117,13 @@ async def test_in_by_way_of_the_question(page: Page, site: Site, provider: Provi
     await provider.ready()
     person = await provider.people.with_password(PASSWORD, "ada@example.org")
     await page.open(asking())
-    await page.fill("E-mail address", person.email)
+    await page.fill("Email address", person.email)
     async with page.loading():
         await page.click("Continue")
     await page.fill("Password", PASSWORD)
     await page.follow("Sign in")
-    assert "Allow App to use your account?" in await page.text()
-    assert {"Allow", "Do not allow"} <= set(await require_keyboard(page))
+    assert "Allow App to access your account?" in await page.text()
+    assert {"Allow", "Deny"} <= set(await require_keyboard(page))
     await _sent(page, "Allow")
     await _arrived(page, site, ACS, "SAMLResponse")
     assert page.violations == []
@@ -135,12 +135,12 @@ async def test_back_by_way_of_the_question(page: Page, site: Site, provider: Pro
     await provider.ready()
     person = await provider.people.with_password(PASSWORD, "ada@example.org")
     await page.open(asking())
-    await page.fill("E-mail address", person.email)
+    await page.fill("Email address", person.email)
     async with page.loading():
         await page.click("Continue")
     await page.fill("Password", PASSWORD)
     await page.follow("Sign in")
-    await _sent(page, "Do not allow")
+    await _sent(page, "Deny")
     told = await _arrived(page, site, ACS, "SAMLResponse")
     assert b"RequestDenied" in b64decode(told["SAMLResponse"][0])
 

@@ -20,13 +20,13 @@ async def ada(people: People) -> Person:
 
 async def test_from_the_address_to_the_account(page: Page, ada: Person) -> None:
     await page.open(SIGN_IN)
-    assert await page.focused() == "E-mail address"
-    await enter(page, {"E-mail address": "ada"})
-    assert await page.described("E-mail address") == "Enter an e-mail address, like name@example.org"
-    await enter(page, {"E-mail address": ada.email})
+    assert await page.focused() == "Email address"
+    await enter(page, {"Email address": "ada"})
+    assert await page.described("Email address") == "Enter an email address, for example name@example.org"
+    await enter(page, {"Email address": ada.email})
     assert await page.focused() == "Password"
     await enter(page, {"Password": "mistyped"})
-    assert await page.described("Password") == "That password is not right. Try again, or reset it."
+    assert await page.described("Password") == "The password is incorrect. Try again, or reset it."
     await require_sound(page)
     await enter(page, {"Password": PASSWORD})
     assert await page.place() == f"{BASE_URL}/ui"
@@ -47,11 +47,11 @@ async def test_with_two_steps(plain_page: Page, client: Client, people: People, 
     page = plain_page
     totp = await enable_mfa(client, people, ada)
     await page.open(SIGN_IN)
-    await enter(page, {"E-mail address": ada.email})
+    await enter(page, {"Email address": ada.email})
     await enter(page, {"Password": PASSWORD})
     await require_keyboard(page)
     await enter(page, {"Code": "000000"})
-    assert "That code is not right" in await page.described("Code")
+    assert "The code is incorrect" in await page.described("Code")
     code = totp.now()
     await enter(page, {"Code": f"{code[:3]} {code[3:]}"})
     assert await page.place() == f"{BASE_URL}/ui"
@@ -60,30 +60,30 @@ async def test_with_two_steps(plain_page: Page, client: Client, people: People, 
 async def test_by_the_code_from_a_mail(plain_page: Page, ada: Person, postern: Postern) -> None:
     page = plain_page
     await page.open(SIGN_IN)
-    await enter(page, {"E-mail address": ada.email})
-    await page.follow("Mail me a sign-in link instead")
+    await enter(page, {"Email address": ada.email})
+    await page.follow("Email me a sign-in link instead")
     await require_sound(page)
     await require_keyboard(page)
     (mail,) = await Postbox(postern).empty()
     code = code_in(mail)
-    await enter(page, {"Code from the mail": f"{(int(code) + 1) % 10**8:08}"})
-    assert (await page.described("Code from the mail")).startswith("This code is wrong, or it no longer works")
+    await enter(page, {"Code from the email": f"{(int(code) + 1) % 10**8:08}"})
+    assert (await page.described("Code from the email")).startswith("This code is incorrect or no longer valid")
     await require_sound(page)
-    await enter(page, {"Code from the mail": f"{code[:4]} {code[4:]}"})
+    await enter(page, {"Code from the email": f"{code[:4]} {code[4:]}"})
     assert await page.place() == f"{BASE_URL}/ui"
 
 
 async def test_from_registering_to_the_account(plain_page: Page, postern: Postern) -> None:
     page = plain_page
     await page.open(SIGN_IN)
-    await page.follow("Create one")
-    await enter(page, {"E-mail address": "bob@example.org", "Choose a password": PASSWORD})
-    assert "We sent a link to bob@example.org" in await page.text()
+    await page.follow("Create an account")
+    await enter(page, {"Email address": "bob@example.org", "Choose a password": PASSWORD})
+    assert "A verification link was sent to bob@example.org" in await page.text()
     await require_keyboard(page)
     await page.open(await Postbox(postern).link())
     await require_sound(page)
     await require_keyboard(page)
-    await page.follow("Confirm the address")
+    await page.follow("Verify email address")
     await require_sound(page)
     await page.follow("Continue")
     await enter(page, {"Password": PASSWORD})

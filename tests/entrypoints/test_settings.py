@@ -153,6 +153,46 @@ def test_a_secret_can_come_from_a_file(tmp_path: Path) -> None:
     assert password.reveal() == f"{SECRET} "  # only the line end goes
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("POSTERN_GITHUB_CLIENT_ID", "codehost_client_id"),
+        ("POSTERN_GOOGLE_CLIENT_ID", "websuite_client_id"),
+        ("POSTERN_MICROSOFT_CLIENT_ID", "officesuite_client_id"),
+    ],
+)
+def test_a_provider_is_set_by_its_own_name_too(name: str, field: str) -> None:
+    old = f"POSTERN_{field.upper()}"
+    assert read({name: "abc"}) == read({old: "abc"}) == read({name: "abc", old: "abc"})
+    assert getattr(read({name: "abc"}), field) == "abc"
+    assert _refused({name: "abc", old: "def"}) == f"{name} and {old} are both set, and differ; set only one"
+
+
+def test_a_secret_with_two_names_comes_from_the_file_of_either(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text(f"{SECRET}\n")
+    (tmp_path / "other").write_text(f"{SECRET}-2\n")
+    new, old = "POSTERN_GITHUB_CLIENT_SECRET", "POSTERN_CODEHOST_CLIENT_SECRET"
+    one, other = str(tmp_path / "one"), str(tmp_path / "other")
+    for environment in ({f"{new}_FILE": one}, {f"{old}_FILE": one}, {f"{new}_FILE": one, old: SECRET}, {new: SECRET, f"{old}_FILE": one}):
+        secret = read(environment).codehost_client_secret
+        assert secret is not None
+        assert secret.reveal() == SECRET
+    assert _refused({f"{new}_FILE": one, f"{old}_FILE": other}) == f"{new}_FILE and {old}_FILE are both set, and differ; set only one"
+    assert _refused({new: SECRET, f"{old}_FILE": other}) == f"{new} and {old}_FILE are both set, and differ; set only one"
+    assert _refused({new: SECRET, f"{new}_FILE": one}) == f"{new} and {new}_FILE are both set; set only one"
+
+
+def test_the_environment_wins_over_the_file_under_whatever_name(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(SECRET)
+    config = tmp_path / "postern.env"
+    config.write_text(f"POSTERN_GITHUB_CLIENT_ID=in-file\nPOSTERN_GITHUB_CLIENT_SECRET_FILE={tmp_path / 'missing'}\n")
+    settings = read({"POSTERN_CONFIG": str(config), "POSTERN_CODEHOST_CLIENT_ID": "here", "POSTERN_CODEHOST_CLIENT_SECRET": SECRET})
+    assert settings.codehost_client_id == "here"
+    config.write_text("POSTERN_GITHUB_CLIENT_ID=one\nPOSTERN_CODEHOST_CLIENT_ID=other\n")
+    text = _refused({"POSTERN_CONFIG": str(config)})
+    assert text == "POSTERN_GITHUB_CLIENT_ID and POSTERN_CODEHOST_CLIENT_ID are both set, and differ; set only one"
+
+
 @pytest.mark.parametrize(("content", "says"), [(None, "cannot be read: No such file"), (b"", "is empty"), (b"\xff", "is not UTF-8")])
 def test_a_secret_file_that_cannot_be_used_is_named(content: bytes | None, says: str, tmp_path: Path) -> None:
     file = tmp_path / "password"

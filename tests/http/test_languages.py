@@ -44,7 +44,7 @@ async def test_a_page_says_which_language_it_speaks(language: Language, client: 
     assert (answer.header("content-language"), answer.header("vary")) == (language.tag, "Accept-Language")
 
 
-@pytest.mark.parametrize(("target", "said"), [(LINK, "Dieser Link ist nicht gültig"), ("/ui/nothing", "gibt es keine Seite")])
+@pytest.mark.parametrize(("target", "said"), [(LINK, "Dieser Link ist nicht gültig"), ("/ui/nothing", "Seite nicht gefunden")])
 async def test_a_page_that_says_no_says_it_in_the_language_of_its_reader(target: str, said: str, client: Client) -> None:
     answer = await client.get(target, headers=reading("de"))
     assert said in answer.body.decode()
@@ -77,7 +77,7 @@ async def test_who_registers_on_a_page_reads_on_in_its_language(postern: Postern
     tab = await tabs.tab().open("/ui/sign-in")
     (register,) = [link for link in tab.page.links if link.startswith("/ui/register")]
     await (await tab.open(register)).send(email="bob@example.org", password=PASSWORD)
-    assert "Wir haben einen Link an bob@example.org geschickt" in tab.page.text
+    assert "Ein Bestätigungslink wurde an bob@example.org gesendet" in tab.page.text
     await tab.send()
     assert written(people, "bob@example.org") == "de"
     forgotten = await Tabs(unlimited(postern), language="de").tab().open("/ui/forgot-password")

@@ -71,9 +71,9 @@ def test_every_object_is_closed_or_has_names_of_its_own() -> None:
 
 
 def test_settings_and_secrets_are_those_of_the_product() -> None:
-    settings = {one.name for one in DECLARATIONS if not one.secret} - _OWN
+    settings = {name for one in DECLARATIONS if not one.secret for name in one.names} - _OWN
     assert set(SCHEMA["properties"]["settings"]["propertyNames"]["enum"]) == settings
-    secret = {one.name for one in DECLARATIONS if one.secret} - _IN_SECRET
+    secret = {name for one in DECLARATIONS if one.secret for name in one.names} - _IN_SECRET
     assert set(SCHEMA["properties"]["secret"]["properties"]["more"]["propertyNames"]["enum"]) == secret
     assert VALUES["settings"].keys() <= settings
 

@@ -66,7 +66,8 @@ def test_the_runbook_was_read_right() -> None:
 
 
 def test_every_setting_exists() -> None:
-    known = {one.name for one in DECLARATIONS} | {f"{one.name}_FILE" for one in DECLARATIONS if one.secret} | {CONFIG}
+    named = {name: one for one in DECLARATIONS for name in one.names}
+    known = named.keys() | {f"{name}_FILE" for name, one in named.items() if one.secret} | {CONFIG}
     # The variable of the compose file chooses the image. Postern does not read it.
     assert set(re.findall(r"\bPOSTERN_[A-Z0-9_]+\b", RUNBOOK)) <= {*known, "POSTERN_VERSION"}
 

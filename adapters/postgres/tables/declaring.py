@@ -161,7 +161,7 @@ class Eraser(StrEnum):
     DELETION = "when the account is deleted"
     """A statement of the deletion, since the row has no foreign key to the account or outlives it."""
     ORGANIZATION = "with the organization"
-    JANITOR = "by the janitor alone"
+    JANITOR = "by the janitor only"
 
 
 class Personal(Frozen):
@@ -327,22 +327,22 @@ A_PERSONS: Final = "They are a person's, not an organization's"
 THE_INSTALLATIONS: Final = "They are the installation's"
 
 # Who changes personal data when a person is forgotten.
-BY_STATEMENT: Final = "by a statement of the request"
-WITH_SESSIONS: Final = "they go with their sessions"
-UNREADABLE: Final = "only the key ring can tell whom they are about"
+BY_STATEMENT: Final = "by an SQL statement"
+WITH_SESSIONS: Final = "they are deleted with their sessions"
+UNREADABLE: Final = "the person can only be determined with the encryption key ring"
 
 # Why personal data are not in a person's export.
-SHORT_LIVED: Final = "they are of one sign-in, and go soon after it"
-HIDDEN: Final = "they are secrets, or digests of these"
-LISTED: Final = "the person's own lists have them"
-ORGANIZATIONS_OWN: Final = "they are the organization's record"
+SHORT_LIVED: Final = "they belong to a single sign-in, and are deleted soon after it"
+HIDDEN: Final = "they are secrets, or digests of secrets"
+LISTED: Final = "the person can see them in their account"
+ORGANIZATIONS_OWN: Final = "they are records of the organization"
 # Why a part of the export does not show some columns.
-SAME: Final = "they say the same again, for comparing"
-COMPARED: Final = "they say nothing to anybody but the program that compares them"
-WHAT_HAPPENED: Final = "the part says what happened, when, and whether it succeeded"
+SAME: Final = "they contain the same value again, for comparison"
+COMPARED: Final = "they are only useful to the software that compares them"
+WHAT_HAPPENED: Final = "the export contains the event, its time, and whether it succeeded"
 
 WHILE_ACCOUNT: Final = "As long as the account."
-WHOLE_MONTHS: Final = "They go by whole months, so some stay up to a month longer."
+WHOLE_MONTHS: Final = "They are deleted by whole months, so some are kept up to a month longer."
 
 
 def plain(reason: str, *columns: LiteralString) -> Holding:

@@ -39,9 +39,11 @@ from adapters.postgres.tables.declaring import (
 )
 from core.domain.identity.endings import CredentialKind
 
-_WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person; no longer than the connection to the directory."
+_WITH_THE_RUN: Final = (
+    "30 days, with the sync run, and as long as a stopped run affects the person; no longer than the connection to the directory."
+)
 # No token moves, so an owner makes it active anew, and the first run is a plan.
-_BY_TRIGGER: Final = "by a trigger: the row names nobody here any more, until the person is deleted there"
+_BY_TRIGGER: Final = "by a trigger: the row no longer refers to the person, and remains until the person is deleted in the target system"
 _LOOKED_FOR_ANEW: Final = "A connection that was moved waits for an owner there, and then looks for everybody anew"
 # Nobody has let it go on at the other installation.
 _KEEPS_ANEW: Final = "The connection keeps in step anew there, and its first run is a plan"
@@ -54,9 +56,9 @@ TABLES: Final = (
         holds=(
             personal(
                 "nonce",
-                "The `nonce` of the application, which may say something about the person.",
+                "The `nonce` of the application, which can contain information about the person.",
                 Eraser.ACCOUNT,
-                "A day after the code has expired.",
+                "Until one day after the code has expired.",
                 "user_id",
             ),
             plain(WORD, "authenticated_by", "scopes", "provider"),
@@ -95,14 +97,14 @@ TABLES: Final = (
                 "session_id",
                 "The browser session in which a person waits for the first sign-in to an application.",
                 Eraser.JANITOR,
-                "Ten minutes, and with the session or the account.",
+                "Ten minutes, and no longer than the session or the account.",
                 "user_id",
             ),
             personal(
                 "refusals",
-                "Which refused requests this browser session has sent meanwhile.",
+                "The failed requests that this browser session has sent in the meantime.",
                 Eraser.JANITOR,
-                "Ten minutes, and with the session or the account.",
+                "Ten minutes, and no longer than the session or the account.",
                 "user_id",
             ),
         ),
@@ -118,8 +120,13 @@ TABLES: Final = (
         opens=CredentialKind.UNFINISHED,
         whose=SERVICE,
         holds=(
-            personal("address", "The address from which a device asked for a code.", Eraser.JANITOR, "An hour after the code has expired."),
-            personal("user_agent", "The device's `User-Agent`.", Eraser.JANITOR, "An hour after the code has expired."),
+            personal(
+                "address",
+                "The IP address from which a device requested a code.",
+                Eraser.JANITOR,
+                "Until one hour after the code has expired.",
+            ),
+            personal("user_agent", "The device's `User-Agent`.", Eraser.JANITOR, "Until one hour after the code has expired."),
             plain(WORD, "state", "scopes", "authenticated_by"),
             plain(FACT, "audiences"),
             plain(OPAQUE, "digest", "user_code_hmac"),
@@ -141,9 +148,9 @@ TABLES: Final = (
         holds=(
             personal(
                 "binding_message",
-                "What an application has said to the person whom it asks from afar.",
+                "The message of an application in a backchannel request (CIBA) to the person.",
                 Eraser.ACCOUNT,
-                "An hour after the request has expired.",
+                "Until one hour after the request has expired.",
                 "user_id",
             ),
             plain(WORD, "state", "scopes", "foreign_scopes"),
@@ -164,7 +171,7 @@ TABLES: Final = (
         "afar_blocks",
         opens=NO_CREDENTIAL,
         whose=SERVICE,
-        holds=(of_account("blocked_at", "When the person has said that an application may no longer ask them from afar."),),
+        holds=(of_account("blocked_at", "The time when the person blocked backchannel requests (CIBA) of an application."),),
         moves="At the other installation nobody has asked the person yet",
         ends=Ends.ROWS,
         exported=ExportPart("blocked_clients", shows=("blocked_at",)),
@@ -188,7 +195,7 @@ TABLES: Final = (
         opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(
-            personal("request", "The e-mail address with which an application expects the person to sign in.", Eraser.JANITOR, "An hour."),
+            personal("request", "The email address with which an application expects the person to sign in.", Eraser.JANITOR, "One hour."),
             plain(OPAQUE, "digest"),
         ),
         moves=OF_A_SIGN_IN,
@@ -252,10 +259,10 @@ TABLES: Final = (
             sealed(
                 "sealed_access_token",
                 personal=Personal(
-                    "The access token with which a service acts for the person at a provider, encrypted.",
+                    "The access token with which a service acts on behalf of the person at a provider, encrypted.",
                     None,
                     Eraser.ACCOUNT,
-                    "As long as the person is connected at the provider.",
+                    "As long as the account is linked at the provider.",
                 ),
             ),
             sealed(
@@ -264,7 +271,7 @@ TABLES: Final = (
                     "The refresh token for that access token, encrypted.",
                     None,
                     Eraser.ACCOUNT,
-                    "As long as the person is connected at the provider.",
+                    "As long as the account is linked at the provider.",
                 ),
             ),
             plain(WORD, "scopes"),
@@ -273,7 +280,7 @@ TABLES: Final = (
         moves="A provider gave it to the other installation's client",
         ends=Ends.ROWS,
         exported=HIDDEN,
-        forgotten="they go with their identities",
+        forgotten="they are deleted with their identities",
     ),
     Table(
         "logout_notices",
@@ -371,9 +378,9 @@ TABLES: Final = (
         holds=(
             personal(
                 "name_id",
-                "A service provider's name for the person.",
+                "A service provider's name ID of the person.",
                 Eraser.ACCOUNT,
-                "As long as the session from which the person went to the service provider.",
+                "As long as the session with which the person signed in to the service provider.",
             ),
             plain(WORD, "name_id_format"),
             plain(FACT, "audience"),
@@ -443,42 +450,42 @@ TABLES: Final = (
         holds=(
             personal(
                 "external_id",
-                "The id of the person in an organization's directory.",
+                "The ID of the person in an organization's directory.",
                 Eraser.ACCOUNT,
                 "Until the organization's directory deletes the user, and no longer than the account.",
                 "user_id",
             ),
             personal(
                 "work_email",
-                "The work address that an organization's directory states, if it is not the address of the account.",
+                "The work email address that an organization's directory sends, if it is not the email address of the account.",
                 Eraser.ACCOUNT,
                 "Until the organization's directory deletes the user, and no longer than the account.",
                 "user_id",
             ),
             personal(
                 "formatted_name",
-                "The person's name, as an organization's directory states it.",
+                "The person's name from an organization's directory.",
                 Eraser.ACCOUNT,
                 "Until the organization's directory deletes the user, and no longer than the account.",
                 "user_id",
             ),
             personal(
                 "given_name",
-                "The given name, as an organization's directory states it.",
+                "The given name from an organization's directory.",
                 Eraser.ACCOUNT,
                 "Until the organization's directory deletes the user, and no longer than the account.",
                 "user_id",
             ),
             personal(
                 "family_name",
-                "The family name, as an organization's directory states it.",
+                "The family name from an organization's directory.",
                 Eraser.ACCOUNT,
                 "Until the organization's directory deletes the user, and no longer than the account.",
                 "user_id",
             ),
             personal(
                 "display_name",
-                "The display name, as an organization's directory states it.",
+                "The display name from an organization's directory.",
                 Eraser.ACCOUNT,
                 "Until the organization's directory deletes the user, and no longer than the account.",
                 "user_id",
@@ -527,13 +534,13 @@ TABLES: Final = (
         holds=(
             personal(
                 "named",
-                "The address, the name, or the DN of somebody whom a run of a directory by LDAP lets in, ends or leaves out.",
+                "The email address, the name, or the DN of a person whom an LDAP sync run adds, removes or skips.",
                 Eraser.ORGANIZATION,
                 _WITH_THE_RUN,
             ),
             personal(
                 "external_id",
-                "By what the directory knows the person for good.",
+                "The permanent ID of the person in the directory.",
                 Eraser.ORGANIZATION,
                 _WITH_THE_RUN,
             ),
@@ -551,7 +558,7 @@ TABLES: Final = (
         holds=(
             personal(
                 "external_id",
-                "By what a directory by LDAP knows the person for good.",
+                "The permanent ID of the person in an LDAP directory.",
                 Eraser.ACCOUNT,
                 "As long as the connection to the directory, and no longer than the account.",
                 "user_id",
@@ -609,17 +616,17 @@ TABLES: Final = (
         holds=(
             personal(
                 "user_name",
-                "The name under which the person was sent to the system of an application.",
+                "The username under which the person was provisioned to the system of an application.",
                 Eraser.DELETION,
                 "As long as the connection to the application, and no longer than the account.",
                 "user_id",
             ),
             personal(
                 "far_id",
-                "The id of the person in the system of an application.",
+                "The ID of the person in the system of an application.",
                 Eraser.DELETION,
-                "As long as the connection to the application. Of a deleted account, until the person is deleted there: nothing leads to"
-                " them here.",
+                "As long as the connection to the application. For a deleted account, until the person is deleted there: the row"
+                " no longer refers to the person.",
                 "user_id",
             ),
             plain(WORD, "state", "why"),
@@ -684,16 +691,16 @@ TABLES: Final = (
         holds=(
             personal(
                 "far_id",
-                "The id of the person in the system of an application.",
+                "The ID of the person in the system of an application.",
                 Eraser.ACCOUNT,
-                "30 days, with the run, and as long as a stop holds the person; no longer than the account.",
+                "30 days, with the sync run, and as long as a stopped run affects the person; no longer than the account.",
                 "user_id",
             ),
             personal(
                 "former_external_id",
-                "What the account of the person in the system of an application was tied to, before the person took it over or could.",
+                "The previous external ID of the person's account in the system of an application, before it was or could be taken over.",
                 Eraser.ACCOUNT,
-                "30 days, with the run, and as long as a stop holds the person; no longer than the account.",
+                "30 days, with the sync run, and as long as a stopped run affects the person; no longer than the account.",
                 "user_id",
             ),
             plain(WORD, "what", "why"),
@@ -702,7 +709,7 @@ TABLES: Final = (
         moves=_LOOKED_FOR_ANEW,
         ends=Ends.CASCADES,
         exported=ORGANIZATIONS_OWN,
-        forgotten="they go with their run, and name the person by an id of the other system",
+        forgotten="they are deleted with their sync run, and identify the person by an ID of the other system",
     ),
     Table(
         "provisioning_exchanges",

@@ -19,7 +19,7 @@ from adapters.postgres.tables.declaring import (
     sealed,
 )
 
-_UNTIL_SENT: Final = "Until the job is done; 30 days after Postern has given the job up."
+_UNTIL_SENT: Final = "Until the job is complete; 30 days after the job has finally failed."
 
 TABLES: Final = (
     Table(
@@ -30,10 +30,10 @@ TABLES: Final = (
             personal("payload", "The person whom the job is about.", Eraser.JANITOR, _UNTIL_SENT),
             sealed(
                 "sealed_payload",
-                personal=Personal("A mail with its addresses, encrypted.", None, Eraser.JANITOR, _UNTIL_SENT),
+                personal=Personal("An email with its email addresses, encrypted.", None, Eraser.JANITOR, _UNTIL_SENT),
                 context="jobs.payload",
             ),
-            personal("last_error", "A mail server's answer, which may name an address.", Eraser.JANITOR, _UNTIL_SENT),
+            personal("last_error", "The response of an email server, which can contain an email address.", Eraser.JANITOR, _UNTIL_SENT),
             plain(WORD, "kind", "state"),
         ),
         moves=THE_INSTALLATIONS,
@@ -80,7 +80,7 @@ TABLES: Final = (
         holds=(
             personal(
                 "key",
-                "A client's address, or an account's id or digest.",
+                "A client's IP address, or the ID or a digest of an account.",
                 Eraser.JANITOR,
                 "Until the bucket is full again, which takes hours at most.",
             ),
@@ -93,8 +93,8 @@ TABLES: Final = (
             # A full bucket carries no more information than a missing one.
             Age("FullBuckets"),
         ),
-        exported="they live for hours",
-        forgotten="they live for hours",
+        exported="they are deleted after hours",
+        forgotten="they are deleted after hours",
     ),
     Table(
         "mail_budgets",
@@ -103,9 +103,9 @@ TABLES: Final = (
         holds=(
             personal(
                 "key",
-                "The network that somebody asked from, or a mail domain.",
+                "The network of the requests, or an email domain.",
                 Eraser.JANITOR,
-                "A day after its last hour.",
+                "One day after its last hour.",
             ),
             plain(WORD, "lane", "scope"),
         ),
@@ -120,8 +120,8 @@ TABLES: Final = (
                 oldest_first="hour",
             ),
         ),
-        exported="a network and a domain are nobody's alone, and they live for a day",
-        forgotten="a network and a domain are nobody's alone, and they live for a day",
+        exported="a network or a domain does not identify a person, and they are deleted after one day",
+        forgotten="a network or a domain does not identify a person, and they are deleted after one day",
     ),
     Table(
         "storage_samples",

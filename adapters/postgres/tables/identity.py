@@ -51,11 +51,11 @@ from adapters.postgres.tables.declaring import (
 from core.domain.identity.endings import CredentialKind
 
 _SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
-_WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the device has ended, or 30 days after its revocation."
+_WHILE_DEVICE: Final = "Until the end of the week one year after the last sign-in with the device, or 30 days after its revocation."
 
-_HALF_AN_HOUR: Final = "Until the account is made, or for half an hour."
-_HOUR_OF_GUESSES: Final = "An hour after their hour began."
-_DAY_OF_GUESSES: Final = "A day after the last of their guesses."
+_HALF_AN_HOUR: Final = "Until the account is created, or for 30 minutes."
+_HOUR_OF_GUESSES: Final = "One hour after the start of their hour."
+_DAY_OF_GUESSES: Final = "One day after the last attempt."
 
 TABLES: Final = (
     Table(
@@ -63,27 +63,27 @@ TABLES: Final = (
         opens=CredentialKind.PASSWORD,
         whose=PERSON,
         holds=(
-            of_account("email", "The e-mail address.", "id"),
-            of_account("email_key", "The same address, in the form that Postern compares.", "id", unshown=SAME),
-            of_account("pending_email", "A new address, until its owner has confirmed it.", "id", unshown=LISTED),
-            of_account("pending_email_key", "The same address, in the form that Postern compares.", "id", unshown=SAME),
+            of_account("email", "The email address.", "id"),
+            of_account("email_key", "The same email address, in the form that Postern compares.", "id", unshown=SAME),
+            of_account("pending_email", "A new email address, until its owner has verified it.", "id", unshown=LISTED),
+            of_account("pending_email_key", "The same email address, in the form that Postern compares.", "id", unshown=SAME),
             of_account(
                 "password_hash",
-                "The password, as an Argon2id hash; of people who were brought along, as the hash of the system before until they sign in.",
+                "The password, as an Argon2id hash; for imported people, as the hash of the previous system until they sign in.",
                 "id",
                 unshown=HIDDEN,
             ),
             of_account(
                 "address_vouched_by",
-                "The organization and its provider that have vouched for the address.",
+                "The organization and its identity provider that have confirmed the email address.",
                 "id",
                 unshown=ORGANIZATIONS_OWN,
             ),
-            of_account("language", "The language that the person reads.", "id"),
+            of_account("language", "The person's language.", "id"),
             of_account("name", "The person's name.", "id"),
             of_account("given_name", "The person's first name.", "id"),
             of_account("family_name", "The person's last name.", "id"),
-            of_account("username", "The person's user name.", "id"),
+            of_account("username", "The person's username.", "id"),
             of_account("zoneinfo", "The person's time zone.", "id"),
             plain(OPAQUE, "registered_in"),
         ),
@@ -122,7 +122,7 @@ TABLES: Final = (
         holds=(
             sealed(
                 "sealed_secret",
-                personal=Personal("The secret of the second factor, encrypted.", "user_id", Eraser.ACCOUNT, WHILE_ACCOUNT),
+                personal=Personal("The MFA secret, encrypted.", "user_id", Eraser.ACCOUNT, WHILE_ACCOUNT),
                 key="user_id",
             ),
         ),
@@ -140,7 +140,7 @@ TABLES: Final = (
         "backup_codes",
         opens=CredentialKind.BACKUP_CODE,
         whose=PERSON,
-        holds=(of_account("digest", "Backup codes, as digests under a key of the server."),),
+        holds=(of_account("digest", "Backup codes, as digests with a key of the server."),),
         moves="It is a digest under a key of the other installation",
         ends=A_PERSONS,
         exported=HIDDEN,
@@ -152,10 +152,12 @@ TABLES: Final = (
         whose=PERSON,
         holds=(
             of_account("name", "The person's name for a passkey."),
-            of_account("credential_id", "The authenticator's name for a passkey, which tells it apart from all others.", unshown=COMPARED),
+            of_account("credential_id", "The authenticator's ID of a passkey, which distinguishes it from all others.", unshown=COMPARED),
             of_account("public_key", "The public key of a passkey.", unshown=COMPARED),
-            of_account("made_on", "The browser and system that made a passkey."),
-            of_account("user_handle", "The person's name at an authenticator, where another system made the passkey.", unshown=COMPARED),
+            of_account("made_on", "The browser and operating system that created a passkey."),
+            of_account(
+                "user_handle", "The person's user handle at an authenticator, if another system created the passkey.", unshown=COMPARED
+            ),
             plain(WORD, "transports"),
         ),
         moves=Moved(leaves=("made_in",), of_people=True, ids={"aaguid": IdMeaning.KEPT, "made_in": IdMeaning.KEPT}),
@@ -186,7 +188,7 @@ TABLES: Final = (
         holds=(
             personal(
                 "address",
-                "The address from which a person used or changed a second factor.",
+                "The IP address from which a person used or changed MFA.",
                 Eraser.DELETION,
                 _SIGN_INS,
                 "user_id",
@@ -195,7 +197,7 @@ TABLES: Final = (
             personal("user_agent", "The client's `User-Agent`.", Eraser.DELETION, _SIGN_INS, "user_id", unshown=WHAT_HAPPENED),
             personal(
                 "details",
-                "Other data, such as the reason why a platform owner disabled the second factor.",
+                "Other data, such as the reason why a platform owner disabled MFA.",
                 Eraser.DELETION,
                 _SIGN_INS,
                 "user_id",
@@ -227,9 +229,9 @@ TABLES: Final = (
             personal("browser_version", "The version of the browser.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id", unshown=LISTED),
             personal("os", "The operating system.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
             personal("os_version", "The version of the operating system.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id", unshown=LISTED),
-            personal("last_address", "The address of the last sign-in.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
-            personal("last_country", "The country of that address.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id", unshown=LISTED),
-            personal("last_city", "The city of that address.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id", unshown=LISTED),
+            personal("last_address", "The IP address of the last sign-in.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
+            personal("last_country", "The country of that IP address.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id", unshown=LISTED),
+            personal("last_city", "The city of that IP address.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id", unshown=LISTED),
             plain(WORD, "device_type", "risk_factors"),
             plain(OPAQUE, "token_digest", "trust_digest"),
         ),
@@ -326,9 +328,9 @@ TABLES: Final = (
         holds=(
             personal(
                 "directory_visit",
-                "The person's visit to a directory, until the second factor.",
+                "The person's sign-in at an identity provider, until MFA is complete.",
                 Eraser.ACCOUNT,
-                "Until the sign-in ends or expires.",
+                "Until the sign-in is complete or expires.",
                 "user_id",
             ),
             plain(WORD, "provider", "authenticated_by"),
@@ -350,7 +352,7 @@ TABLES: Final = (
         holds=(
             personal(
                 "email",
-                "The address that a mailed link confirms.",
+                "The email address that a link in an email verifies.",
                 Eraser.ACCOUNT,
                 "Until seven days after the link has expired.",
                 "user_id",
@@ -373,15 +375,15 @@ TABLES: Final = (
         opens=CredentialKind.UNFINISHED,
         whose=SERVICE,
         holds=(
-            personal("email", "The address with which a person began to sign in.", Eraser.JANITOR, "An hour from the first page."),
+            personal("email", "The email address with which a person started to sign in.", Eraser.JANITOR, "One hour from the first page."),
             personal(
                 "wanted",
-                "The e-mail address with which an application expects the person to sign in.",
+                "The email address with which an application expects the person to sign in.",
                 Eraser.JANITOR,
-                "An hour from the first page.",
+                "One hour from the first page.",
             ),
             personal(
-                "request", "The request with which the person goes on after the sign-in.", Eraser.JANITOR, "An hour from the first page."
+                "request", "The request with which the person continues after the sign-in.", Eraser.JANITOR, "One hour from the first page."
             ),
             plain(WORD, "purpose"),
             plain(OPAQUE, "browser_digest"),
@@ -404,17 +406,17 @@ TABLES: Final = (
         holds=(
             personal(
                 "address",
-                "The address from which a person signed in, or tried to.",
+                "The IP address from which a person signed in, or tried to.",
                 Eraser.DELETION,
                 f"{_SIGN_INS} {WHOLE_MONTHS}",
                 "user_id",
             ),
             personal("user_agent", "The client's `User-Agent`.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
-            personal("country", "The country of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
-            personal("city", "The city of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
+            personal("country", "The country of that IP address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
+            personal("city", "The city of that IP address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             personal(
                 "spot",
-                "Where that address is, to a tenth of a degree (some ten kilometres).",
+                "The location of that IP address, to a tenth of a degree (about ten kilometers).",
                 Eraser.DELETION,
                 f"{_SIGN_INS} {WHOLE_MONTHS}",
                 "user_id",
@@ -464,7 +466,7 @@ TABLES: Final = (
         "terms_acceptances",
         opens=NO_CREDENTIAL,
         whose=OWN_ORGANIZATION,
-        holds=(of_account("accepted_at", "When the person accepted a version of terms."),),
+        holds=(of_account("accepted_at", "The time when the person accepted a version of the terms of service."),),
         moves=Moved(of_people=True, leaves=("session_id",)),
         ends=Ends.ROWS,
         exported=ExportPart("terms", shows=("accepted_at",)),
@@ -483,7 +485,7 @@ TABLES: Final = (
         "impersonations",
         opens=CredentialKind.IMPERSONATION,
         whose=PERSON,
-        holds=(of_account("reason", "The reason why a platform owner acted in the person's name."),),
+        holds=(of_account("reason", "The reason why a platform owner impersonated the person."),),
         moves=OF_A_SIGN_IN,
         ends=A_PERSONS,
         exported=LISTED,
@@ -496,16 +498,16 @@ TABLES: Final = (
         holds=(
             personal(
                 "email_keys",
-                "The addresses of a person who is being forgotten. The erasure searches for these addresses.",
+                "The email addresses of a person who is being erased. The erasure searches for these email addresses.",
                 Eraser.DELETION,
-                "Until everything else is removed.",
+                "Until all other data are erased.",
                 "user_id",
             ),
         ),
         moves=OF_A_PERSON,
         ends=A_PERSONS,
-        exported="the answer to the request tells of it",
-        forgotten="the request empties itself when it is done",
+        exported="the response to the request reports it",
+        forgotten="the request clears its own data when it is complete",
     ),
     Table(
         "former_addresses",
@@ -514,17 +516,17 @@ TABLES: Final = (
         holds=(
             personal(
                 "email_key",
-                "An earlier, proved address of the person, as it was written and in the form that Postern compares. By this address,"
-                " Postern recognises a person whom an organization has removed or declined.",
+                "An earlier, verified email address of the person, as entered and in the form that Postern compares. With it, Postern"
+                " recognizes a person whom an organization has removed or declined.",
                 Eraser.DELETION,
-                "As long as the account, and until everything else is removed.",
+                "As long as the account, and until all other data are erased.",
                 "user_id",
             ),
         ),
         moves=OF_A_PERSON,
         ends=A_PERSONS,
-        exported="an earlier address may be somebody else's by now",
-        forgotten="they are looked for until the request is done",
+        exported="an earlier email address can belong to another person by now",
+        forgotten="the erasure uses them to find data until it is complete",
     ),
     Table("held_accounts", opens=NO_CREDENTIAL, whose=PERSON, holds=(), moves=OF_A_PERSON, ends=A_PERSONS),
     Table(
@@ -576,13 +578,13 @@ TABLES: Final = (
                 "sealed_word",
                 key="flow_id",
                 personal=Personal(
-                    "What a provider has said about a person without an account here, encrypted, until a code shows their address.",
+                    "The encrypted response of a provider about a person without an account, until a code verifies the email address.",
                     None,
                     Eraser.JANITOR,
                     _HALF_AN_HOUR,
                 ),
             ),
-            personal("email", "The address that the person has given, and that the code went to.", Eraser.JANITOR, _HALF_AN_HOUR),
+            personal("email", "The email address that the person entered, and that the code was sent to.", Eraser.JANITOR, _HALF_AN_HOUR),
             plain(WORD, "provider"),
             plain(OPAQUE, "code_digest"),
         ),
@@ -601,10 +603,10 @@ TABLES: Final = (
             sealed(
                 "sealed_answer",
                 personal=Personal(
-                    "What a provider has sent by a form about a person who signs in, encrypted, until their browser comes back.",
+                    "The form post response of an identity provider about a person who signs in, encrypted, until their browser returns.",
                     None,
                     Eraser.JANITOR,
-                    "Until the browser comes back. What nobody fetches goes within a quarter of an hour.",
+                    "Until the browser returns. Unfetched responses are deleted within 15 minutes.",
                 ),
             ),
             plain(WORD, "provider"),
@@ -635,9 +637,9 @@ TABLES: Final = (
         opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(
-            personal("user_id", "The account that somebody guessed at.", Eraser.JANITOR, _HOUR_OF_GUESSES),
-            personal("network", "The network that guesses came from.", Eraser.JANITOR, _HOUR_OF_GUESSES),
-            personal("key", "The same network, or a digest of an address under a key of the hour.", Eraser.JANITOR, _HOUR_OF_GUESSES),
+            personal("user_id", "The account that was attacked by credential stuffing.", Eraser.JANITOR, _HOUR_OF_GUESSES),
+            personal("network", "The network that the attempts came from.", Eraser.JANITOR, _HOUR_OF_GUESSES),
+            personal("key", "The same network, or a digest of an email address with a key of the hour.", Eraser.JANITOR, _HOUR_OF_GUESSES),
             plain(WORD, "kind", "family"),
         ),
         moves=THE_INSTALLATIONS,
@@ -651,24 +653,24 @@ TABLES: Final = (
                 oldest_first="hour",
             ),
         ),
-        exported="they live for an hour, and say what strangers did",
-        forgotten="they live for an hour",
+        exported="they are deleted after one hour, and describe the actions of strangers",
+        forgotten="they are deleted after one hour",
     ),
     Table(
         "guess_alerts",
         opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(
-            personal("user_id", "The account that somebody guessed at.", Eraser.JANITOR, _DAY_OF_GUESSES),
-            personal("network", "The network that guesses came from.", Eraser.JANITOR, _DAY_OF_GUESSES),
+            personal("user_id", "The account that was attacked by credential stuffing.", Eraser.JANITOR, _DAY_OF_GUESSES),
+            personal("network", "The network that the attempts came from.", Eraser.JANITOR, _DAY_OF_GUESSES),
             plain(WORD, "type", "family"),
         ),
         moves=THE_INSTALLATIONS,
         ends=THE_INSTALLATIONS,
         until="a day after the last of their guesses",
         ages=(Age("PastGuessAlerts", "last_at < now() - interval '1 day'", "last_at"),),
-        exported="they live for a day, and say what strangers did",
-        forgotten="they live for a day",
+        exported="they are deleted after one day, and describe the actions of strangers",
+        forgotten="they are deleted after one day",
     ),
     Table(
         "used_key_proofs",
@@ -688,8 +690,8 @@ TABLES: Final = (
         opens=(CredentialKind.OWN_IDENTITY, CredentialKind.IDENTITY),
         whose=PROVIDER,
         holds=(
-            of_account("subject", "The person's id at a provider that they sign in with."),
-            of_account("email", "The address that the provider states.", unshown=LISTED),
+            of_account("subject", "The person's ID at an identity provider that they sign in with."),
+            of_account("email", "The email address that the identity provider sends.", unshown=LISTED),
             plain(WORD, "provider"),
             plain(FACT, "issuer"),
         ),
@@ -710,8 +712,15 @@ TABLES: Final = (
         opens=CredentialKind.SESSION,
         whose=PROVIDER,
         holds=(
-            personal("name_digest", "The person's name at a directory by SAML, as a digest.", Eraser.ACCOUNT, "As long as the session."),
-            personal("session_index", "The directory's number of the person's session there.", Eraser.ACCOUNT, "As long as the session."),
+            personal(
+                "name_digest", "The person's name ID at a SAML identity provider, as a digest.", Eraser.ACCOUNT, "As long as the session."
+            ),
+            personal(
+                "session_index",
+                "The identity provider's session index of the person's session there.",
+                Eraser.ACCOUNT,
+                "As long as the session.",
+            ),
             plain(WORD, "context_class"),
         ),
         moves=OF_A_SIGN_IN,
@@ -727,10 +736,10 @@ TABLES: Final = (
             sealed(
                 "sealed_answer",
                 personal=Personal(
-                    "What a directory has said about a person who signs in, encrypted, until their browser comes back.",
+                    "The response of an identity provider about a person who signs in, encrypted, until their browser returns.",
                     None,
                     Eraser.JANITOR,
-                    "Until the browser comes back. What nobody fetches goes with the assertion, after some minutes.",
+                    "Until the browser returns. Unfetched responses are deleted with the assertion, after some minutes.",
                 ),
             ),
             plain(OPAQUE, "code_digest", "assertion_digest"),
@@ -766,7 +775,10 @@ TABLES: Final = (
             sealed(
                 "sealed_result",
                 personal=Personal(
-                    "What a provider has said about the person who tested it, encrypted.", None, Eraser.JANITOR, "An hour after the test."
+                    "The response of an identity provider about the person who tested it, encrypted.",
+                    None,
+                    Eraser.JANITOR,
+                    "One hour after the test.",
                 ),
             ),
             plain(OPAQUE, "digest", "browser_digest", "settings_digest"),

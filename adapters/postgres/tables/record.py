@@ -34,7 +34,7 @@ _NO_STRANGER: Final[LiteralString] = f"""
          else '00000000-0000-0000-0000-000000000000'::uuid
     end
 """
-_WHILE_LOG: Final = "As long as the audit log, which Postern keeps for good. The entry keeps a salted digest."
+_WHILE_LOG: Final = "As long as the audit log, which Postern never deletes. The entry keeps a salted digest."
 _OUTLIVES: Final = "The record outlives the organization that it is about"
 
 TABLES: Final = (
@@ -60,10 +60,14 @@ TABLES: Final = (
         opens=NO_CREDENTIAL,
         whose=ENTRY,
         holds=(
-            personal("address", "The address from which a person acted.", Eraser.DELETION, _WHILE_LOG, "actor_id"),
+            personal("address", "The IP address from which a person acted.", Eraser.DELETION, _WHILE_LOG, "actor_id"),
             personal("user_agent", "The client's `User-Agent`.", Eraser.DELETION, _WHILE_LOG, "actor_id"),
             personal(
-                "details", "The part of the entry about a person: an address, a name, a reason.", Eraser.DELETION, _WHILE_LOG, "actor_id"
+                "details",
+                "The part of the entry about a person: an email address, a name, a reason.",
+                Eraser.DELETION,
+                _WHILE_LOG,
+                "actor_id",
             ),
             plain(OPAQUE, "salt"),
         ),
@@ -123,7 +127,11 @@ TABLES: Final = (
         whose=OWN_ORGANIZATION,
         holds=(
             personal(
-                "personal", "The part of an event about a person: an address, a name, a reason.", Eraser.JANITOR, "90 days.", "actor_id"
+                "personal",
+                "The part of an event about a person: an email address, a name, a reason.",
+                Eraser.JANITOR,
+                "90 days.",
+                "actor_id",
             ),
             plain(WORD, "name", "target_type"),
             plain(ID, "target_id"),
@@ -148,7 +156,7 @@ TABLES: Final = (
         holds=(
             personal(
                 "response_body",
-                "The answer of an organization's receiver.",
+                "The response of an organization's webhook endpoint.",
                 Eraser.JANITOR,
                 f"`POSTERN_DELIVERY_RETENTION`, 30 days by default. {WHOLE_MONTHS}",
             ),

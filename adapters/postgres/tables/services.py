@@ -53,9 +53,9 @@ TABLES: Final = (
         holds=(
             personal(
                 "facets",
-                "The id of the person whose subscription it is at the payment provider, and nothing else about the person.",
+                "The ID of the person who has the subscription at the payment provider, and nothing else about the person.",
                 Eraser.JANITOR,
-                "As long as the subscription; 90 days after its cancellation, if its person or service is gone.",
+                "As long as the subscription; 90 days after its cancellation, if its person or service was deleted.",
             ),
             plain(PAYMENT_ID, "external_id", "customer"),
         ),
@@ -72,7 +72,7 @@ TABLES: Final = (
                 key="external_id",
             ),
         ),
-        exported="they have the person's id alone",
+        exported="they contain only the person's ID",
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -90,7 +90,7 @@ TABLES: Final = (
         holds=(
             personal(
                 "payload",
-                "The id of the person whose subscription the payment provider reports on, and nothing else about the person.",
+                "The ID of the person whose subscription the payment provider reports on, and nothing else about the person.",
                 Eraser.JANITOR,
                 "90 days.",
             ),
@@ -105,8 +105,8 @@ TABLES: Final = (
             # subscriptions has caught up.
             Age("PastBillingEvents", "received_at < now() - interval '90 days'", oldest_first="received_at"),
         ),
-        exported="they have the person's id alone",
-        forgotten="they have the person's id alone",
+        exported="they contain only the person's ID",
+        forgotten="they contain only the person's ID",
     ),
     Table(
         "billing_sweeps",
@@ -137,7 +137,13 @@ TABLES: Final = (
         opens=CredentialKind.USER_KEY,
         whose=SERVICE,
         holds=(
-            personal("name", "The person's name for a key of an application.", Eraser.ACCOUNT, "Until 30 days after its end.", "user_id"),
+            personal(
+                "name",
+                "The person's name for an API key of an application.",
+                Eraser.ACCOUNT,
+                "Until 30 days after it expires or is revoked.",
+                "user_id",
+            ),
             plain(WORD, "scopes"),
             plain(FACT, "prefix"),
             plain(OPAQUE, "digest"),
@@ -229,7 +235,11 @@ TABLES: Final = (
         whose=ORGANIZATION,
         holds=(
             personal(
-                "metadata", "What an application keeps of its user.", Eraser.ACCOUNT, "As long as the person uses the service.", "user_id"
+                "metadata",
+                "Data that an application stores about its user.",
+                Eraser.ACCOUNT,
+                "As long as the person uses the service.",
+                "user_id",
             ),
         ),
         moves=Moved(sets={"own_since": OWN_TIE}),

@@ -85,12 +85,15 @@ TABLES: Final = (
         holds=(
             personal(
                 "email",
-                "The address of the invited person.",
+                "The email address of the invited person.",
                 Eraser.ORGANIZATION,
                 "As long as the organization, which can list its invitations.",
             ),
             personal(
-                "email_key", "The same address, in the form that Postern compares.", Eraser.ORGANIZATION, "As long as the organization."
+                "email_key",
+                "The same email address, in the form that Postern compares.",
+                Eraser.ORGANIZATION,
+                "As long as the organization.",
             ),
             plain(WORD, "status"),
             plain(FACT, "role"),
@@ -112,7 +115,7 @@ TABLES: Final = (
         "join_requests",
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
-        holds=(of_account("email", "The address of a person who asked to become a member by the address's domain."), plain(WORD, "status")),
+        holds=(of_account("email", "The email address of a person who asked to become a member by its domain."), plain(WORD, "status")),
         moves="The person asked for it with an address that the other installation has proved, and may ask again",
         ends=Ends.ROWS,
         exported=ORGANIZATIONS_OWN,
@@ -203,9 +206,9 @@ TABLES: Final = (
         holds=(
             personal(
                 "values",
-                "What an organization, or the installation, keeps of the person by fields.",
+                "The values of profile fields that an organization, or the installation, stores for the person.",
                 Eraser.ACCOUNT,
-                "As long as the account; an organization's values until the person's last tie to it ends, or the field is deleted.",
+                "As long as the account; an organization's values until the person's last link to it is removed, or the field is deleted.",
                 "user_id",
             ),
         ),
@@ -265,23 +268,23 @@ TABLES: Final = (
         holds=(
             personal(
                 "mailed_to",
-                "The address that a set-up link was mailed to.",
+                "The email address that a setup link was sent to.",
                 Eraser.ORGANIZATION,
-                "Until thirty days after the link has ended.",
+                "Until 30 days after the link has expired.",
             ),
             personal(
                 "used_by",
-                "The name that somebody typed who uses the link.",
+                "The name that the user of the link entered.",
                 Eraser.ORGANIZATION,
-                "Until thirty days after the link has ended.",
+                "Until 30 days after the link has expired.",
             ),
             personal(
                 "used_from",
-                "The address of the browser that owns the link.",
+                "The IP address of the browser that owns the link.",
                 Eraser.ORGANIZATION,
-                "Until thirty days after the link has ended.",
+                "Until 30 days after the link has expired.",
             ),
-            personal("used_with", "The `User-Agent` of that browser.", Eraser.ORGANIZATION, "Until thirty days after the link has ended."),
+            personal("used_with", "The `User-Agent` of that browser.", Eraser.ORGANIZATION, "Until 30 days after the link has expired."),
             plain(FACT, "name", "prefix", "purposes"),
             plain(OPAQUE, "digest", "browser_digest"),
         ),
@@ -294,7 +297,7 @@ TABLES: Final = (
             Age("PastSetupLinks"),
         ),
         exported=ORGANIZATIONS_OWN,
-        forgotten="nobody knows whose account they are about, if anybody's; they go thirty days after they end",
+        forgotten="they are not related to a known account; they are deleted 30 days after they expire",
     ),
     Table(
         "mail_servers",

@@ -58,7 +58,7 @@ _OUR_SECRET: Final = re.compile(r"(cs_[A-Za-z0-9]{6})_.+")
 
 
 class RefusingEndpoint(StrEnum):
-    """The place that refused the request."""
+    """The endpoint that rejected the request."""
 
     AUTHORIZE = "authorize"
     """The request that a browser brought, also one that was pushed before."""
@@ -121,7 +121,7 @@ class ListedRefusal(Frozen, kw_only=True):
     because: str
     """In words."""
     advice: str
-    """The change that helps."""
+    """The change that fixes the request."""
     received: str
     registered: Sequence[str]
     """What the installation has registered or expects in place of what was received."""

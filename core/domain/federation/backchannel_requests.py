@@ -207,7 +207,7 @@ class OwnRequests(Frozen, kw_only=True):
     waiting: Sequence[WaitingRequest]
     """The oldest first."""
     blocked: Sequence[BlockedClient]
-    """By the names of organizations and applications."""
+    """Sorted by application and organization name."""
 
 
 class BackchannelDecision(Frozen, kw_only=True):

@@ -107,7 +107,7 @@ class SignalSettings(Frozen, kw_only=True):
 
     events: tuple[SignalType, ...]
     hosts: tuple[str, ...] = ()
-    """The hosts that pushes may go to."""
+    """The hosts that events may be pushed to."""
 
 
 class SignalStream(Frozen, kw_only=True):

@@ -61,7 +61,7 @@ _RULE_OF: Final[Mapping[SignInPolicy, SignInRule]] = {
 
 
 class ConsentState(StrEnum):
-    """How the person allows the service to learn the person's own values."""
+    """How the person consented to sharing their own values with the service."""
 
     GIVEN = "given"
     SPARED = "spared"

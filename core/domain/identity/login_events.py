@@ -23,7 +23,7 @@ from core.frozen import Frozen
 
 
 class LoginFailure(StrEnum):
-    """A closed list, because it is the label of a metric."""
+    """A closed list: it is the label of a metric."""
 
     UNKNOWN_ACCOUNT = "unknown_account"
     WRONG_PASSWORD = "wrong_password"  # noqa: S105 - a reason, not a password

@@ -35,7 +35,7 @@ class AtSignIn(StrEnum):
 
 
 class BreachRule(StrEnum):
-    """What an organization asks for, beyond the installation."""
+    """What an organization requires beyond the rules of the installation."""
 
     TELL = "tell"
     CHANGE = "change"

@@ -190,7 +190,7 @@ class ExportedTerms(Frozen, kw_only=True):
 
 
 class ExportedBlockedClient(Frozen, kw_only=True):
-    """An application that may no longer ask the person from afar."""
+    """An application that the person has blocked from backchannel authentication (CIBA)."""
 
     organization: OrganizationId
     service_slug: str
@@ -223,7 +223,7 @@ class ExportedProfile(Frozen, kw_only=True):
 
 
 class ExportedPersonThere(Frozen, kw_only=True):
-    """The person in the system of an application, to which an organization sends its people."""
+    """The person in a system that an organization provisions its people to."""
 
     organization: OrganizationId
     service_slug: str
@@ -241,7 +241,7 @@ class ExportedServiceRole(Frozen):
 
 
 class ExportedOwnProfile(Frozen):
-    """What the person said of themselves."""
+    """The profile that the person maintains."""
 
     held: HeldProfile
     picture: Picture | None
@@ -276,7 +276,7 @@ class Export(Frozen, kw_only=True):
     """None in an export for organizations: what a person says of themselves belongs to no organization."""
     profiles: Sequence[ExportedProfile]
     people_there: Sequence[ExportedPersonThere]
-    """The systems of applications to which organizations have sent the person."""
+    """The systems that organizations have provisioned the person to."""
     service_roles: Sequence[ExportedServiceRole]
     fields: Sequence[ExportedFields]
     """What the installation, and organizations, keep of the person by fields."""

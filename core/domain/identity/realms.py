@@ -13,7 +13,7 @@ from core.frozen import Frozen
 
 
 class LoginPolicy(StrEnum):
-    """The ways in which people of a domain may sign in."""
+    """The sign-in methods that people of a domain may use."""
 
     PASSWORD_ALLOWED = "password_allowed"  # noqa: S105 - a policy, not a password
     UPSTREAM_ONLY = "upstream_only"

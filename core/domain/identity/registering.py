@@ -59,7 +59,7 @@ _SPREAD: Final = 60
 
 
 class BudgetScope(StrEnum):
-    """What a budget is of, the narrowest first."""
+    """The scope of an email rate limit, the narrowest first."""
 
     NETWORK = "network"
     MAIL_DOMAIN = "mail_domain"
@@ -272,7 +272,7 @@ _DOMAIN: Final = re.compile(r"(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-
 
 
 class RegistrationPolicy(StrEnum):
-    """Whom the pages give an account."""
+    """Who can register on the organization's pages."""
 
     ANYBODY = "anybody"
     EXCEPT_DOMAINS = "except_domains"

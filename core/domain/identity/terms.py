@@ -85,7 +85,7 @@ def in_force(versions: Sequence[TermsVersion]) -> TermsVersion | None:
 
 
 class PendingTerms(Frozen, kw_only=True):
-    """Terms in force that a person has not accepted."""
+    """Terms in force that the person has not accepted yet."""
 
     id: TermsId
     organization: OrganizationId | None

@@ -17,7 +17,7 @@ MOST_READ: Final = 100_000
 
 
 class ThingKind(StrEnum):
-    """The kind of thing that has a name, in the order in which pages show them."""
+    """The type of a search result, in display order."""
 
     ORGANIZATION = "organization"
     APPLICATION = "application"

@@ -25,7 +25,7 @@ MOST_COUNTED: Final = 100
 
 
 class Todo(StrEnum):
-    """The kind of a todo."""
+    """The type of an item."""
 
     JOIN_REQUESTS = "join_requests"
     """People who want to become members wait for an answer."""
@@ -79,7 +79,7 @@ MOST_EXPIRIES_LISTED: Final = 200
 
 
 class ExpiryKind(StrEnum):
-    """The kind of thing that ends."""
+    """The type of object that expires."""
 
     APPLICATION_CERTIFICATE = "application_certificate"
     """The certificate that signs an application's SAML assertions."""
@@ -102,7 +102,7 @@ class Expiry(Frozen, kw_only=True):
     kind: ExpiryKind
     id: UUID
     name: str
-    """The name of the thing. For the certificate of an application, the application's name."""
+    """The name of the object. For an application's certificate, the application's name."""
     service_slug: str | None
     organization: OrganizationId | None
     """None for a key of the platform."""

@@ -72,7 +72,7 @@ SYSTEM = Actor()
 
 
 class TargetType(StrEnum):
-    """The types of targets, by which the audit log can be filtered. The last five are only in the platform's log."""
+    """The target types that the audit log can be filtered by. The last five occur only in the platform's log."""
 
     USER = "user"
     SERVICE = "service"

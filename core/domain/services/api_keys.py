@@ -27,7 +27,7 @@ MOST_KEYS: Final = 1000
 
 
 class Permission(StrEnum):
-    """The actions that an API key may take for its service."""
+    """The permissions that an API key can have for its service."""
 
     READ_USERS = "read:users"
     WRITE_USERS = "write:users"

@@ -59,14 +59,14 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 class Admits(StrEnum):
-    """The applications of the organization that may ask for tokens."""
+    """The applications of the organization that may request tokens."""
 
     ALL = "all"
     NAMED = "named"
 
 
 class ResourceState(StrEnum):
-    """Whether tokens are made for a resource server."""
+    """Whether tokens are issued for a resource server."""
 
     WAITING = "waiting"
     """Nobody has shown whose host it is. No tokens are made, and the claim keeps nobody else from anything."""

@@ -48,7 +48,7 @@ class HeldRole(Frozen, kw_only=True):
 
 
 class BlockReason(StrEnum):
-    """Why a person may do nothing in a service, whatever their roles."""
+    """Why a user has no permissions in a service, whatever their roles."""
 
     DEACTIVATED = "deactivated"
     NOT_ADMITTED = "not_admitted"
@@ -72,7 +72,7 @@ class ExplainedRights(Frozen, kw_only=True):
 
 
 class RightsReason(StrEnum):
-    """Why somebody may do something in a service, or not."""
+    """Why a user has a permission in a service, or lacks it."""
 
     ROLE = "role"
     UNKNOWN_PERMISSION = "unknown_permission"
@@ -117,7 +117,7 @@ MOST_SUBJECTS: Final = 50
 
 
 class Semantic(StrEnum):
-    """When several evaluations end."""
+    """When a batch of evaluations stops."""
 
     EXECUTE_ALL = "execute_all"
     DENY_ON_FIRST_DENY = "deny_on_first_deny"

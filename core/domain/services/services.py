@@ -36,7 +36,7 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 class ServiceType(StrEnum):
-    """The kind of application that a service is."""
+    """The application type of a service."""
 
     WEB = "web"
     MOBILE = "mobile"
@@ -63,7 +63,7 @@ class ServiceType(StrEnum):
 
 
 class SignInPolicy(StrEnum):
-    """The people whom a service admits."""
+    """Who can sign in to a service."""
 
     ANYONE = "anyone"
     MEMBERS = "members"
@@ -85,7 +85,7 @@ class SignInPolicy(StrEnum):
 
 
 class AssertionAudience(StrEnum):
-    """The one audience that the service's client assertions name."""
+    """The accepted audience of the service's client assertions."""
 
     ISSUER = "issuer"
     ENDPOINT = "endpoint"
@@ -95,7 +95,7 @@ class AssertionAudience(StrEnum):
 
 
 class SecurityProfile(StrEnum):
-    """What an application and Postern hold each other to, beyond the settings."""
+    """The security profile that the application and Postern enforce, beyond the settings."""
 
     STANDARD = "standard"
     FAPI2 = "fapi2"

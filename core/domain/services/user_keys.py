@@ -191,7 +191,7 @@ class KnownUserKey(Frozen):
 
 
 class KeyReason(StrEnum):
-    """Why a key is not valid. Keys of other applications, ended keys and texts that are no keys are all unknown."""
+    """Why a key is not valid. Keys of other applications, revoked keys and texts that are not keys are all `unknown`."""
 
     UNKNOWN = "unknown"
     EXPIRED = "expired"

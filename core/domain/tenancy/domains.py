@@ -111,7 +111,7 @@ MOST_ROUTES: Final = 100
 
 
 class JoinPolicy(StrEnum):
-    """The consequence for people of the domain who sign in and are no members yet."""
+    """What happens to people of the domain who sign in and are not members yet."""
 
     OFF = "off"
     ASK = "ask"

@@ -34,20 +34,20 @@ MOST_ASKED_IN_FLOW: Final = 3
 
 
 class HookPoint(StrEnum):
-    """Where a hook is asked."""
+    """When the hook is called."""
 
     SIGN_IN = "sign_in"
 
 
 class HookSilence(StrEnum):
-    """What happens when a hook does not answer, answers too late, or says what nobody understands."""
+    """What happens if the hook does not respond, responds too late, or sends an invalid response."""
 
     GO_ON = "go_on"
     REFUSE = "refuse"
 
 
 class HookStands(StrEnum):
-    """Whether what a hook says decides."""
+    """Whether the hook's decisions are enforced."""
 
     SHADOW = "shadow"
     COUNTS = "counts"
@@ -83,7 +83,7 @@ class Hook(HookDraft, kw_only=True):
     counts_as: UUID | None = None
     """New each time that an owner lets the hook count, so that verdicts from before a change count no more. None in shadow."""
     since: datetime
-    """Since when the hook stands exactly as it is."""
+    """When the current settings of the hook took effect."""
     secret_made_at: datetime | None
     """None for one that has arrived from another installation: nobody asks it before an owner gives it a secret."""
     created_at: datetime

@@ -46,7 +46,7 @@ CLOSED: Final = "Management keys do not open this endpoint"
 
 
 class PlatformCapability(StrEnum):
-    """The actions that a management key of the platform may take. Platform owners have all of them."""
+    """The capabilities that a management API key of the platform can have. Platform owners have all of them."""
 
     ORGANIZATIONS_VIEW = "organizations.view"
     ORGANIZATIONS_MANAGE = "organizations.manage"

@@ -23,7 +23,7 @@ IN_A_SERVICE: Final = "This cannot be done with a token for a service"
 
 
 class MembershipOrigin(StrEnum):
-    """The way in which a person became a member. It is for display only: decisions use `Membership.own_since`."""
+    """How a person became a member. For display only: decisions use `Membership.own_since`."""
 
     FOUNDED = "founded"
     ACCEPTED = "accepted"
@@ -90,7 +90,7 @@ class ListedMembership(Frozen):
 
 
 class OwnershipAnswer(StrEnum):
-    """What a new owner says of the ownership."""
+    """The new owner's response to an ownership transfer."""
 
     CONFIRM = "confirm"
     DECLINE = "decline"

@@ -21,7 +21,7 @@ from core.frozen import Frozen, replace
 
 
 class FieldKind(StrEnum):
-    """The kind of value that a field has."""
+    """The type of a field's value."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -33,7 +33,7 @@ class FieldKind(StrEnum):
 
 
 class FieldWriter(StrEnum):
-    """Somebody who may write values of a field."""
+    """Who can write values of a field."""
 
     PERSON = "person"
     ADMINISTRATOR = "administrator"
@@ -45,7 +45,7 @@ class FieldWriter(StrEnum):
 
 
 class FieldPrompt(StrEnum):
-    """When a page of the sign-in asks the person for the value. It asks once; for a required field, until there is a value."""
+    """When a sign-in page asks the person for the value. It asks once; for a required field, until the field has a value."""
 
     REGISTRATION = "registration"
     """At the first sign-in of people who come after the field."""

@@ -18,7 +18,7 @@ from core.frozen import Frozen
 
 
 class Capability(StrEnum):
-    """The actions that a role permits in its organization."""
+    """The capabilities that a role grants in its organization."""
 
     SETTINGS_MANAGE = "org.settings.manage"
     MEMBERS_VIEW = "org.members.view"

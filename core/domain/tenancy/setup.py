@@ -40,7 +40,7 @@ LONGEST_USER_AGENT: Final = 512
 
 
 class SetupPurpose(StrEnum):
-    """What a link sets up."""
+    """What a setup link configures."""
 
     DOMAIN = "domain"
     CONNECTION = "connection"

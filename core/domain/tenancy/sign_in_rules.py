@@ -29,15 +29,15 @@ MOST_DOMAINS: Final = 50
 
 
 class MfaPolicy(StrEnum):
-    """Whether members need a second factor."""
+    """Whether members need MFA."""
 
     OPTIONAL = "optional"
     REQUIRED = "required"
 
 
 class AdminFactor(StrEnum):
-    """What administrators need to sign in, beyond what all members need. Administrators are members with the role owner or administrator,
-    of their own or by a team.
+    """What administrators need to sign in, beyond what all members need. Administrators are members with the role owner or admin, directly
+    or through a team.
     """
 
     OPTIONAL = "optional"
@@ -48,7 +48,7 @@ class AdminFactor(StrEnum):
 
 
 class AllFactor(StrEnum):
-    """What members need to sign in beyond a second factor that all of them may need: a second factor, and a passkey."""
+    """What members need to sign in beyond MFA: MFA, and a passkey."""
 
     OPTIONAL = "optional"
     """Nothing more."""
@@ -59,14 +59,14 @@ class AllFactor(StrEnum):
 
 
 class AgentRule(StrEnum):
-    """Whether agents may act for people at the organization's APIs, members and others."""
+    """Whether agents may act for people at the organization's APIs, for members and others."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
 
 
 class AfarRule(StrEnum):
-    """Whether applications of the organization may ask its own members for a yes while the members are elsewhere."""
+    """Whether applications of the organization may request approval from confirmed members on another device (CIBA)."""
 
     OFF = "off"
     ON = "on"
@@ -87,7 +87,7 @@ class SignInRules(Frozen, kw_only=True):
     invitation_domains: tuple[str, ...] = ()
     """The domains in the form in which addresses compare. Empty when invitations may go to any address."""
     sign_in_links: bool = True
-    """Whether members may sign in by a mailed link."""
+    """Whether members may sign in by magic link."""
     admin_factor: AdminFactor = AdminFactor.OPTIONAL
     admin_required_since: datetime | None = None
     """The beginning of what is asked of administrators. None if nothing more is."""
@@ -116,7 +116,7 @@ class SignInRules(Frozen, kw_only=True):
     breached_at_sign_in: BreachRule | None = None
     """What members' sign-ins with a stolen password do, at least. None for what the installation does."""
     registration_policy: RegistrationPolicy = RegistrationPolicy.ANYBODY
-    """Whom the organization's pages give an account, as far as the installation's do."""
+    """Who can register on the organization's pages, within the limits of the installation."""
     registration_domains: tuple[str, ...] = ()
     """The domains of this policy, in the form in which addresses compare."""
 

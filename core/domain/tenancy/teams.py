@@ -29,7 +29,7 @@ _LONGEST_STEM: Final = LONGEST_SLUG - 6
 
 
 class TeamSource(StrEnum):
-    """The one who fills the team. It never changes."""
+    """Who manages the team's members. It never changes."""
 
     OWN = "own"
     DIRECTORY = "directory"

@@ -193,7 +193,7 @@ class TextListing(Frozen):
     counts: Sequence[OwnCount]
     """Of all places and languages in which there are own texts."""
     outdated: Sequence[KeptText]
-    """Own texts, of all languages, beneath which ours have changed."""
+    """Custom texts, in all languages, whose default text has changed since."""
     gone: Sequence[KeptText]
     """Own texts for which no place is left: of a key that a release has taken away, or of a language that this one does not speak."""
 

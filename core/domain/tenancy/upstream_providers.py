@@ -156,7 +156,7 @@ class UpstreamProvider(Frozen, kw_only=True):
     certificate: str = ""
     """Our certificate at a SAML provider, in PEM."""
     next_certificate: str = ""
-    """Our next certificate, which our metadata show already."""
+    """Postern's next certificate, which its metadata already contains."""
     former_certificate: str = ""
     """Ours from before. Its key still opens what a directory encrypts for it."""
     secret_set_at: datetime | None = None

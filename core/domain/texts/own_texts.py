@@ -23,7 +23,7 @@ from core.frozen import Frozen
 
 
 class TextPlace(StrEnum):
-    """What the console lists. Those of mails begin with `mail_`."""
+    """The text keys that the console lists. Keys of emails begin with `mail_`."""
 
     EVERYWHERE = "everywhere"
     SIGN_IN = "sign_in"
@@ -47,7 +47,7 @@ class TextPlace(StrEnum):
 
 
 class TextKind(StrEnum):
-    """What a text is on its page or in its mail, which decides how long it may be, and whether it may have paragraphs and links."""
+    """The kind of text on its page or in its email. It decides the maximum length, and whether paragraphs and links are allowed."""
 
     TITLE = "title"
     PARAGRAPH = "paragraph"

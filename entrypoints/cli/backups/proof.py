@@ -146,9 +146,9 @@ class CheckReport:
         elif count:
             print(f"{self._backup}: {count} {'fault' if count == 1 else 'faults'} found. Do not rely on it.")
         elif self._open:
-            print(f"{self._backup}: no fault found. Not proved: {'; '.join(self._open)}.")
+            print(f"{self._backup}: no fault found. Not verified: {'; '.join(self._open)}.")
         else:
-            print(f"{self._backup}: proved. It restores, has its contents, opens, verifies and signs in.")
+            print(f"{self._backup}: verified. It restores, has its contents, opens, verifies and signs in.")
 
 
 _MOST_NAMED: Final = 4

@@ -46,7 +46,7 @@ async def _apply(arguments: argparse.Namespace, settings: Settings) -> tuple[Pla
             for line in plan_lines(planned, colours=has_colours()):
                 print(line)
         if arguments.digest is not None and arguments.digest != plan_digest(planned):
-            raise OtherPlan("Nothing was done: this is not the plan with that digest; read the plan anew")
+            raise OtherPlan("Nothing was done: this is not the plan with that digest; read the plan again")
         if planned.losses and not arguments.yes:
             await _require_agreement(planned)
         with progress("Applying", len(planned.plan.changes), "objects") as advance:

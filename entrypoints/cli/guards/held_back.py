@@ -31,10 +31,10 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
         elif arguments.action == "lift":
             until = postern.foundation.clock.now() + timedelta(hours=arguments.hours)
             lifted = await budgets.lift(BudgetScope(arguments.budget), arguments.key, until, acting())
-            tell(_record(lifted), f"{_name(lifted)} has no budget until {moment(until)}.", as_json=arguments.json)
+            tell(_record(lifted), f"{_name(lifted)} has no email rate limit until {moment(until)}.", as_json=arguments.json)
         else:
             await budgets.restore(arguments.id, acting())
-            tell({"id": arguments.id, "restored": True}, "The budget counts again.", as_json=arguments.json)
+            tell({"id": arguments.id, "restored": True}, "The email rate limit applies again.", as_json=arguments.json)
 
 
 async def _list(budgets: MailBudgets, *, as_json: bool) -> None:
@@ -45,9 +45,9 @@ async def _list(budgets: MailBudgets, *, as_json: bool) -> None:
     for one in found:
         since = "" if one.held_since is None else f" since {moment(one.held_since)}"
         exempt = "" if one.exempt_until is None else f"; lifted until {moment(one.exempt_until)}"
-        print(f"{one.id}  {_name(one)}: {one.held} held back{since}, {one.taken} of {one.size} used, {one.waiting} wait{exempt}")
+        print(f"{one.id}  {_name(one)}: {one.held} rate-limited{since}, {one.taken} of {one.size} used, {one.waiting} wait{exempt}")
     if not found:
-        print("Nothing was held back in the last day.")
+        print("No rate-limited emails in the last day.")
 
 
 def _name(one: BudgetStanding) -> str:

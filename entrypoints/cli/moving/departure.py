@@ -50,7 +50,7 @@ async def export(postern: Postern, slug: str, path: Path, key: str) -> DepartedO
     """Writes the file and the entry in the audit log. Raises `NotFound`, and `StartFailed` when no file was made."""
     organization = (await postern.platform.governance.show(slug)).organization
     if organization.status is OrganizationStatus.REJECTED:
-        raise StartFailed(f"{slug} was rejected for good, so it does not move")
+        raise StartFailed(f"{slug} was rejected permanently, so it cannot be moved")
     try:
         public = parse_receiving_key(key)
         writer = await trio.to_thread.run_sync(FileWriter, path, public)

@@ -29,14 +29,14 @@ def say_arrived(arrived: ArrivedOrganization, *, as_json: bool) -> None:
         if one.sentence and one.rows != one.taken:
             print(f"{one.table}: {one.sentence}.")
     people = arrived.people
-    print(f"{people.new} people are new here, {people.known} have an account here, {people.renamed} have another id than before.")
+    print(f"{people.new} people are new here, {people.known} have an account here, {people.renamed} have another ID than before.")
     _print_named(arrived.named)
     for old, new in arrived.changed_ids.items():
         print(f"  {old} -> {new}")
     if len(arrived.changed_ids) < people.renamed:
         print("  … and more: --report writes all of them to a file")
     if arrived.trusted and people.without_password:
-        print(f"{people.without_password} of the trusted people have no password here, and choose one by a mailed link.")
+        print(f"{people.without_password} of the trusted people have no password here, and choose one by a magic link.")
     print(f"digest      {arrived.digest}")
     print(f"audit head  {printable(arrived.audit.head, 100)}, {arrived.audit.entries} entries, {arrived.audit.faults} faults found there")
     source = printable(arrived.source, 200)
@@ -55,7 +55,7 @@ def _print_named(named: Sequence[NamedPerson]) -> None:
         if one.owns:
             print(f"{email} has an account here and becomes the owner, which they may decline.")
         if one.keys:
-            print(f"{email} has an account here and answers for {one.keys} management keys. No owner has adopted these keys here.")
+            print(f"{email} has an account here and answers for {one.keys} management API keys. No owner has adopted these keys here.")
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:

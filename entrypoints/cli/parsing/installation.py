@@ -25,15 +25,15 @@ def add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def add_demo_command(commands: "Commands[argparse.ArgumentParser]") -> None:
-    demo = command(commands, "demo", "demo", "make an organization, people and a service, and run an application that signs them in")
+    demo = command(commands, "demo", "demo", "create an organization, people and a service, and run a sample application")
     demo.add_argument("--port", type=up_to(65535), default=None, metavar="N", help="the application's port (default: 8001, or a free one)")
     demo.add_argument("--all", action="store_true", help="also a second tenant, an MCP server and client, and an application by SAML")
 
 
 def add_mcp_command(commands: "Commands[argparse.ArgumentParser]") -> None:
-    mcp = command(commands, "mcp", "mcp.serving", "let an assistant read the administration, and propose changes to an owner, by MCP")
+    mcp = command(commands, "mcp", "mcp.serving", "run an MCP server: an assistant reads settings and proposes changes to an owner")
     mcp.set_defaults(without_settings=True)
-    mcp.add_argument("--url", required=True, metavar="URL", help="the address of Postern, such as https://id.example.com")
+    mcp.add_argument("--url", required=True, metavar="URL", help="the URL of Postern, such as https://id.example.com")
     mcp.add_argument("--organization", default=None, metavar="SLUG", help="the only organization that the tools read")
     mcp.add_argument(
         "--token-file",
@@ -100,7 +100,7 @@ def add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def add_password_commands(passwords: "Commands[argparse.ArgumentParser]") -> None:
-    build = command(passwords, "build", "passwords.build", "make the filter of stolen passwords from public lists of hashes")
+    build = command(passwords, "build", "passwords.build", "build the filter of breached passwords from public lists of hashes")
     build.add_argument("lists", nargs="+", metavar="FILE", help="a list: a hash by SHA-1 or NTLM on each line; gzip is fine")
     build.add_argument("--to", default="passwords.filter", metavar="FILE", help="the filter (default: passwords.filter)")
     add_json(build)
@@ -128,7 +128,9 @@ def add_audit_commands(audit: "Commands[argparse.ArgumentParser]", commands: "Co
     verify.add_argument(
         "--head", type=head, metavar="N:DIGEST", help="where the log ended at an earlier time: finds out whether it was cut off since"
     )
-    verify.add_argument("--resume", type=Path, metavar="FILE", help="keep in this file how far it came, and go on there after a stop")
+    verify.add_argument(
+        "--resume", type=Path, metavar="FILE", help="save the progress in this file, and continue there after an interruption"
+    )
     verify.add_argument("--workers", type=int, choices=range(1, 5), default=1, help="how many parts of chains to read at once")
 
 
@@ -213,24 +215,28 @@ def add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:
     shown = command(mail, "show", "mail", "show the newest mail that matches, or the one with this id", action="show")
     for one in (listed, shown):
         add_json(one)
-        one.add_argument("--to", default="", metavar="ADDRESS", help="only mail to this address")
-        one.add_argument("--subject", default="", metavar="WORDS", help="only mail with these words in its subject")
-    listed.add_argument("--limit", type=up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
-    shown.add_argument("id", nargs="?", default=None, metavar="ID", help="the mail's id, from the list")
+        one.add_argument("--to", default="", metavar="ADDRESS", help="only emails to this address")
+        one.add_argument("--subject", default="", metavar="WORDS", help="only emails with these words in the subject")
+    listed.add_argument("--limit", type=up_to(1000), default=50, metavar="N", help="the maximum number to list (default: 50)")
+    shown.add_argument("id", nargs="?", default=None, metavar="ID", help="the email's ID, from the list")
     shown.add_argument("--link", action="store_true", help="show only the link in it")
-    shown.add_argument("--wait", type=up_to(600), default=0, metavar="SECONDS", help="how long to wait for a matching mail (default: 0)")
+    shown.add_argument("--wait", type=up_to(600), default=0, metavar="SECONDS", help="how long to wait for a matching email (default: 0)")
 
 
 def add_held_back_commands(held_back: "Commands[argparse.ArgumentParser]") -> None:
-    add_json(command(held_back, "list", "guards.held_back", "list the budgets of mails that said no in the last day", action="list"))
+    add_json(command(held_back, "list", "guards.held_back", "list the email rate limits that were reached in the last day", action="list"))
     lift = command(
-        held_back, "lift", "guards.held_back", "lift a budget for a while: a day on which many register from one place", action="lift"
+        held_back,
+        "lift",
+        "guards.held_back",
+        "lift a rate limit temporarily, such as for a day with many registrations from one place",
+        action="lift",
     )
-    lift.add_argument("--budget", required=True, choices=_BUDGETS, help="what it is of")
-    text = "an address in the network, a mail domain, or an organization's id; nothing for the installation"
+    lift.add_argument("--budget", required=True, choices=_BUDGETS, help="the scope of the rate limit")
+    text = "an IP address, an email domain, or an organization's ID; empty for the installation"
     lift.add_argument("--key", default="", help=text)
-    lift.add_argument("--hours", type=up_to(168), required=True, metavar="N", help="for how long, up to 168")
+    lift.add_argument("--hours", type=up_to(168), required=True, metavar="N", help="for how many hours, up to 168")
     restored = command(held_back, "restore", "guards.held_back", "end an exception", action="restore")
-    restored.add_argument("id", type=identifier, metavar="ID", help="the budget's id, from the list")
+    restored.add_argument("id", type=identifier, metavar="ID", help="the rate limit's ID, from the list")
     for one in (lift, restored):
         add_json(one)

@@ -65,9 +65,9 @@ _USER_COMMANDS: Final = {
 
 def add_access_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     access = command(commands, "access", "access", "explain what a person may do in an organization, and why")
-    access.add_argument("--user", required=True, help="the person's e-mail")
+    access.add_argument("--user", required=True, help="the person's email address")
     access.add_argument("--organization", required=True, help="the organization's slug")
-    access.add_argument("--service", default=None, help="the slug of a service: show what it would learn of the person, and why")
+    access.add_argument("--service", default=None, help="the slug of a service: show which claims it would get, and why")
     add_json(access)
     access.add_argument("--can", dest="capability", default=None, help=_CAN)
 
@@ -91,14 +91,14 @@ def add_organization_commands(organization: "Commands[argparse.ArgumentParser]")
         one = command(organization, name, "organization", text, action=name)
         if name == "list":
             one.add_argument("--status", choices=("pending", "active", "suspended", "rejected"), help="only organizations in this state")
-            one.add_argument("--limit", type=up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
+            one.add_argument("--limit", type=up_to(1000), default=50, metavar="N", help="the maximum number to list (default: 50)")
             one.add_argument("--offset", type=up_to(1_000_000), default=0, metavar="N", help="how many to skip")
         else:
             one.add_argument("--organization", required=True, metavar="SLUG", help="its slug")
         add_json(one)
         if name == "create":
             one.add_argument("--name", required=True, help="its name")
-            one.add_argument("--owner", required=True, metavar="EMAIL", help="the e-mail of the account that owns it")
+            one.add_argument("--owner", required=True, metavar="EMAIL", help="the email address of the owner's account")
         if name in {"list", "approve", "tier"}:
             one.add_argument("--tier", metavar="NAME", help="free, professional or another existing tier")
         if name in {"reject", "suspend"}:
@@ -114,20 +114,22 @@ def add_organization_commands(organization: "Commands[argparse.ArgumentParser]")
 
 
 def add_moving_commands(organization: "Commands[argparse.ArgumentParser]") -> None:
-    key = command(organization, "receive-key", "moving.receive_key", "print the key to which others seal organizations that move here")
-    leave = command(organization, "export", "moving.departure", "write an organization, whole, to a file for another installation")
-    leave.add_argument("--organization", required=True, metavar="SLUG", help="its slug")
-    leave.add_argument("--to", required=True, metavar="FILE", help="the file to write, which must not be there yet")
-    leave.add_argument("--for", required=True, dest="key", metavar="KEY", help="the key that `receive-key` has printed at the new place")
-    arrive = command(organization, "import", "moving.arrival", "take an organization, whole, out of the file of another installation")
-    arrive.add_argument("file", metavar="FILE", help="what `export` has written for this installation")
-    arrive.add_argument("--plan", action="store_true", help="check everything and show what would arrive, and write nothing")
-    arrive.add_argument(
-        "--trust-people", action="store_true", help="believe the other installation: proved addresses, passwords, second factors, consents"
+    key = command(
+        organization, "receive-key", "moving.receive_key", "print the public key that encrypts organizations moving to this installation"
     )
-    arrive.add_argument("--slug", metavar="SLUG", help="its slug here (default: the one that it had)")
-    arrive.add_argument("--tier", metavar="NAME", help="its tier here (default: the one of the same name)")
-    arrive.add_argument("--report", metavar="FILE", help="write everybody's id there and here to this CSV file")
+    leave = command(organization, "export", "moving.departure", "export a whole organization to a file for another installation")
+    leave.add_argument("--organization", required=True, metavar="SLUG", help="its slug")
+    leave.add_argument("--to", required=True, metavar="FILE", help="the file to write; it must not exist yet")
+    leave.add_argument("--for", required=True, dest="key", metavar="KEY", help="the key that `receive-key` printed on the new installation")
+    arrive = command(organization, "import", "moving.arrival", "import a whole organization from the file of another installation")
+    arrive.add_argument("file", metavar="FILE", help="what `export` has written for this installation")
+    arrive.add_argument("--plan", action="store_true", help="dry run: check everything, show what would be imported, and write nothing")
+    arrive.add_argument(
+        "--trust-people", action="store_true", help="trust the other installation: verified email addresses, passwords, MFA, consents"
+    )
+    arrive.add_argument("--slug", metavar="SLUG", help="its new slug (default: unchanged)")
+    arrive.add_argument("--tier", metavar="NAME", help="its tier (default: the tier of the same name)")
+    arrive.add_argument("--report", metavar="FILE", help="write each person's old and new ID to this CSV file")
     for one in (key, leave, arrive):
         add_json(one)
 
@@ -135,17 +137,17 @@ def add_moving_commands(organization: "Commands[argparse.ArgumentParser]") -> No
 def add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
     listed = command(service, "list", "service", "list services, newest first", action="list")
     listed.add_argument("--organization", metavar="SLUG", help="only this organization's services")
-    listed.add_argument("--limit", type=up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
+    listed.add_argument("--limit", type=up_to(1000), default=50, metavar="N", help="the maximum number to list (default: 50)")
     listed.add_argument("--offset", type=up_to(1_000_000), default=0, metavar="N", help="how many to skip")
     shown = command(service, "show", "service", "show a service, with counts of what it has", action="show")
     shown.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
     shown.add_argument("--service", required=True, metavar="SLUG", help="its slug")
-    client = command(service, "client-id", "service", "let a service keep the client id that it had elsewhere", action="client-id")
+    client = command(service, "client-id", "service", "set the client ID that a service had in another system", action="client-id")
     client.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
     client.add_argument("--service", required=True, metavar="SLUG", help="its slug")
     which = client.add_mutually_exclusive_group(required=True)
-    which.add_argument("--keep", metavar="ID", help="the id: 8 to 80 letters, digits and . _ ~ -, and no UUID")
-    which.add_argument("--own", action="store_const", dest="keep", const=None, help="back to the id that Postern has given it")
+    which.add_argument("--keep", metavar="ID", help="the ID: 8 to 80 letters, digits and . _ ~ -, and no UUID")
+    which.add_argument("--own", action="store_const", dest="keep", const=None, help="restore the ID that Postern generated")
     for one in (listed, shown, client):
         add_json(one)
 
@@ -154,7 +156,7 @@ def add_import_commands(imports: "Commands[argparse.ArgumentParser]") -> None:
     for name, text in _IMPORT_COMMANDS.items():
         one = command(imports, name, "imports.people", text, action=name)
         one.add_argument("files", nargs="+", metavar="FILE", help=_IMPORT_FILES[name])
-        one.add_argument("--plan", action="store_true", help="only tell what would be done: nothing is written")
+        one.add_argument("--plan", action="store_true", help="dry run: show what would be done, and write nothing")
         one.add_argument("--report", type=Path, metavar="FILE", help="write a line about each person into this new file (.csv or .ndjson)")
         one.add_argument("--organization", metavar="SLUG", help="list the people as members of this organization (default: of none)")
         one.add_argument("--role", default="member", metavar="SLUG", help="the role that they get there (default: member)")
@@ -165,50 +167,52 @@ def add_import_commands(imports: "Commands[argparse.ArgumentParser]") -> None:
             metavar="THEIRS=OURS",
             help="people with this role there get that role here; may repeat",
         )
-        one.add_argument("--trust-verified", action="store_true", help="count an address as proved where the other system says so")
-        one.add_argument("--usernames", action="store_true", help="take over user names, which are never issued again afterwards")
-        one.add_argument("--relying-party", default="", metavar="HOST", help="what the passkeys belong to, if the files do not say it")
-        one.add_argument("--source", default="", metavar="NAME", help="where the ids of the people count, if the files do not say it")
-        one.add_argument("--tell", action="store_true", help="send mails and webhooks about the people (default: nobody is told)")
+        one.add_argument("--trust-verified", action="store_true", help="trust email addresses that the other system has verified")
+        one.add_argument("--usernames", action="store_true", help="import user names; they are never issued again afterwards")
+        one.add_argument(
+            "--relying-party", default="", metavar="HOST", help="the relying party ID of the passkeys, if the files do not contain it"
+        )
+        one.add_argument("--source", default="", metavar="NAME", help="the namespace of the people's IDs, if the files do not contain it")
+        one.add_argument("--tell", action="store_true", help="send emails and webhooks about the people (default: none)")
         add_json(one, "print the totals as JSON, for programs")
         one.set_defaults(hashes=None, states=None, only_organization="", map=[], delimiter=",", clients=None, hash=None, hash_config=None)
         if name == "keycloak":
             one.add_argument("--only-organization", default="", metavar="ALIAS", help="only members of this organization of the realm")
         if name == "zitadel":
-            one.add_argument("--only-organization", default="", metavar="NAME", help="only people of the organization with this name or id")
-            one.add_argument("--states", metavar="FILE", help="the answers of POST /v2/users, which say who is active (needed)")
+            one.add_argument("--only-organization", default="", metavar="NAME", help="only people of the organization with this name or ID")
+            one.add_argument("--states", metavar="FILE", help="the answers of POST /v2/users, which contain each user's state (required)")
         if name in {"keycloak", "auth0"}:
             one.add_argument("--clients", metavar="FILE", help=_IMPORT_CLIENTS[name])
         if name == "auth0":
-            one.add_argument("--hashes", metavar="FILE", help="the file of password hashes that Auth0's support gives out")
+            one.add_argument("--hashes", metavar="FILE", help="the file of password hashes from Auth0's support")
         if name in {"csv", "postern", "firebase"}:
-            one.add_argument("--hash", metavar="FORM", help="the library whose hashes do not name their form, such as better-auth")
+            one.add_argument("--hash", metavar="FORM", help="the library of hashes that do not contain their format, such as better-auth")
             one.add_argument(
                 "--hash-config", metavar="FILE", help="the password hash parameters of a Firebase project, for --hash firebase"
             )
         if name == "csv":
-            one.add_argument("--map", action="append", metavar="COLUMN=MEANING", help="what a column means; may repeat")
-            one.add_argument("--delimiter", choices=(",", ";", "tab"), help="what stands between cells (default: a comma)")
+            one.add_argument("--map", action="append", metavar="COLUMN=MEANING", help="what a column means; can be repeated")
+            one.add_argument("--delimiter", choices=(",", ";", "tab"), help="the delimiter (default: a comma)")
 
 
 def add_billing_commands(billing: "Commands[argparse.ArgumentParser]") -> None:
     events = command(billing, "events", "billing", "list the events of the payment provider, newest first", action="events")
     events.add_argument("--waiting", action="store_true", help="only events that have not been applied yet")
     add_json(events)
-    events.add_argument("--limit", type=up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
+    events.add_argument("--limit", type=up_to(1000), default=50, metavar="N", help="the maximum number to list (default: 50)")
     retry = command(billing, "retry", "billing", "apply events that failed, now", action="retry")
     add_json(retry)
-    retry.add_argument("--event", metavar="ID", help="only this one; without it, all that wait")
+    retry.add_argument("--event", metavar="ID", help="only this one (default: all pending)")
     text = "ask the payment provider about all subscriptions, and correct what differs"
     add_json(command(billing, "reconcile", "billing", text, action="reconcile"))
 
 
 def add_owner_commands(owner: "Commands[argparse.ArgumentParser]") -> None:
-    link = command(owner, "link", "owner", "print a link that signs a platform owner in, once", action="link")
-    link.add_argument("--email", help="the platform owner's e-mail; POSTERN_OWNER_EMAIL without it")
-    create = command(owner, "create", "owner", "make a platform owner, or promote an existing account", action="create")
+    link = command(owner, "link", "owner", "print a single-use link that signs a platform owner in", action="link")
+    link.add_argument("--email", help="the platform owner's email address (default: POSTERN_OWNER_EMAIL)")
+    create = command(owner, "create", "owner", "create a platform owner, or promote an existing account", action="create")
     create.add_argument(
-        "--email", required=True, help="the account's e-mail; the command asks for the password, or reads it from standard input"
+        "--email", required=True, help="the account's email address; the command asks for the password, or reads it from standard input"
     )
     for one in (link, create):
         add_json(one)
@@ -217,19 +221,19 @@ def add_owner_commands(owner: "Commands[argparse.ArgumentParser]") -> None:
 def add_privacy_commands(privacy: "Commands[argparse.ArgumentParser]") -> None:
     for name, text in _PRIVACY_COMMANDS.items():
         one = command(privacy, name, "privacy", text, action=name)
-        one.add_argument("--email", required=True, help="the person's e-mail")
+        one.add_argument("--email", required=True, help="the person's email address")
         if name == "forget":
             add_json(one)
 
 
 def add_risk_commands(risk: "Commands[argparse.ArgumentParser]") -> None:
-    shadow = command(risk, "shadow", "risk.rules", "put the rules of the installation that refuse in shadow")
-    shadow.add_argument("--factors", action="store_true", help="those that ask for a second factor or a passkey, too")
+    shadow = command(risk, "shadow", "risk.rules", "switch the installation's denying policies to report-only")
+    shadow.add_argument("--factors", action="store_true", help="also policies that require MFA or a passkey")
     add_json(shadow)
 
 
 def add_hook_commands(hook: "Commands[argparse.ArgumentParser]") -> None:
-    add_json(command(hook, "list", "guards.hooks", "list the hooks of all organizations with the times of their answers, slowest first"))
+    add_json(command(hook, "list", "guards.hooks", "list the hooks of all organizations with their response times, slowest first"))
 
 
 def add_signal_commands(signals: "Commands[argparse.ArgumentParser]") -> None:
@@ -243,23 +247,23 @@ def add_signal_commands(signals: "Commands[argparse.ArgumentParser]") -> None:
 def add_user_commands(user: "Commands[argparse.ArgumentParser]") -> None:
     for name, text in _USER_COMMANDS.items():
         one = command(user, name, "user", text, action=name)
-        one.add_argument("--email", required=True, help="the account's e-mail")
+        one.add_argument("--email", required=True, help="the account's email address")
         add_json(one)
         if name == "reset-password":
-            one.add_argument("--print", action="store_true", dest="print_link", help="show the link here instead of mailing it")
+            one.add_argument("--print", action="store_true", dest="print_link", help="print the link instead of emailing it")
     stats = command(user, "stats", "user", "count passwords, by the system that made their hash", action="stats")
     add_json(stats)
 
 
 def add_invite_command(commands: "Commands[argparse.ArgumentParser]") -> None:
-    invite = command(commands, "invite", "organization", "invite a person to an organization, by mail", action="invite")
+    invite = command(commands, "invite", "organization", "invite a person to an organization by email", action="invite")
     invite.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
-    invite.add_argument("--email", required=True, help="the person's e-mail")
+    invite.add_argument("--email", required=True, help="the person's email address")
     invite.add_argument("--role", default="member", metavar="SLUG", help="the role that the person gets (default: member)")
     add_json(invite)
 
 
 def add_api_key_commands(api_key: "Commands[argparse.ArgumentParser]") -> None:
-    revoke = command(api_key, "revoke", "api_key", "delete an API key: from the next request on, it is refused", action="revoke")
+    revoke = command(api_key, "revoke", "api_key", "delete an API key; it is rejected from the next request on", action="revoke")
     add_json(revoke)
-    revoke.add_argument("--prefix", required=True, metavar="sk_XXXXXX", help="the beginning of the key, up to the second underscore")
+    revoke.add_argument("--prefix", required=True, metavar="sk_XXXXXX", help="the prefix of the key, up to the second underscore")

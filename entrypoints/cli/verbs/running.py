@@ -179,5 +179,5 @@ def _path(given: argparse.Namespace, endpoint: Endpoint) -> Any:
 def _require_agreement(endpoint: Endpoint) -> None:
     if not sys.stdin.isatty():
         raise NotAgreed("Nothing was done, since something would end. Say --yes, or answer at a terminal")
-    if input(f"{endpoint.summary}. Type yes to go on: ").strip() != "yes":
+    if input(f"{endpoint.summary}. Type yes to continue: ").strip() != "yes":
         raise NotAgreed("Nothing was done")

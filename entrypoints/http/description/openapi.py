@@ -70,13 +70,13 @@ def _is_shown(name: str, field: Json, schema: Json) -> bool:
 # The ways, each with its explanation. A new list that has no bound uses `after`: such a list skips and repeats nothing while entries come
 # and go.
 WAYS: Final[Mapping[str, str]] = {
-    "after": "The answer has `next`, which the next request sends as `after`. On the last page `next` is null.",
-    "page": "The request names a `page`, beginning with 1, and the entries on a page as `limit`. The last page is not full.",
-    "offset": "The request names the entries to skip as `offset`, and the entries of the answer as `limit`.",
-    "limit": "The answer has the first entries, as many as `limit`, and nothing asks for the rest.",
-    "scim": "The request names the first entry as `startIndex`, beginning with 1, and the entries as `count` (RFC 7644 section 3.4.2.4).",
-    "token": "The answer has `page.next_token`, which the next request sends as `page.token`. On the last page it is empty.",
-    "whole": "One answer is the whole list. If only the last entries are kept, the description of the operation says so.",
+    "after": "The response has `next`. Send it as `after` in the next request. On the last page, `next` is null.",
+    "page": "The request has the number of the `page`, from 1, and the entries on a page as `limit`. The last page is not full.",
+    "offset": "The request has the number of entries to skip as `offset`, and the maximum number of entries as `limit`.",
+    "limit": "The response has the first entries, up to `limit`. The rest cannot be requested.",
+    "scim": "The request has the first entry as `startIndex`, from 1, and the number of entries as `count` (RFC 7644 section 3.4.2.4).",
+    "token": "The response has `page.next_token`. Send it as `page.token` in the next request. On the last page it is empty.",
+    "whole": "One response contains the whole list. If only the last entries are kept, the description of the operation says so.",
 }
 # The fields of a request that tell the way. The first way with all its fields is the way of the list.
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
@@ -107,56 +107,57 @@ def _fields(kind: Any) -> frozenset[str]:
 
 # Every tag that an endpoint may carry, in the order of the documentation.
 TAGS: Final[Mapping[str, str]] = {
-    "registration": "Register an account, prove its e-mail address, and get back in without the password."
-    " Where many requests come in, our pages ask for a puzzle; endpoints never do, and answer 429 beyond a limit.",
+    "registration": "Register an account, verify its email address, and reset the password. Under load, Postern's pages require a bot"
+    " challenge; endpoints respond with 429 above a limit.",
     "sign-in": "Sign in, stay signed in, and sign out.",
     "account": "Your own account.",
-    "devices": "The browsers and programs that you sign in with.",
-    "mfa": "Your second factor: the codes of an authenticator app, and backup codes.",
-    "privacy": "Export all data about a person, or delete the data.",
-    "passkeys": "Your passkeys, with which you sign in without a password.",
-    "services": "The applications of an organization, and the client secrets by which the applications authenticate.",
-    "proposals": "Configuration documents that wait a day for an owner, who applies exactly what was planned.",
-    "risk": "Rules for sign-ins under certain circumstances, and whom they meet.",
-    "trusted-issuers": "The issuers whose signed tokens let build jobs and clusters in without a secret.",
-    "resource-servers": "The APIs of an organization that tokens are made for.",
-    "user-keys": "The keys that users of a service make for its API.",
-    "api-keys": "Keys with which a service's own servers call the endpoints under `/api/service`.",
-    "setup-links": "Links with which a customer's administrator, who has no account, sets up an organization's connections.",
-    "management-keys": "Keys with which programs call the endpoints of an organization, or of the platform, that name a capability.",
-    "claims": "What tokens and assertions tell a service of people besides the standard claims.",
+    "devices": "The browsers and apps that you sign in with.",
+    "mfa": "Your MFA: the codes of an authenticator app, and backup codes.",
+    "privacy": "Export all data about a person, or erase the data.",
+    "passkeys": "Your passkeys, which sign you in without a password.",
+    "services": "The applications of an organization, and their client secrets.",
+    "proposals": "Configuration files that await an owner's approval for one day. The owner applies exactly the proposed plan.",
+    "risk": "Risk policies for sign-ins, and the sign-ins that they matched.",
+    "trusted-issuers": "Workload identity federation: issuers whose signed tokens replace a secret for build jobs and clusters.",
+    "resource-servers": "The APIs of an organization that tokens are issued for.",
+    "user-keys": "User API keys: the keys that users of a service create for its API.",
+    "api-keys": "API keys that a service's own servers send to the endpoints under `/api/service`.",
+    "setup-links": "Links for a customer's administrator without an account, to set up an organization's connections.",
+    "management-keys": "Management API keys: keys for scripts that call the endpoints of an organization, or of the platform, that"
+    " name a capability.",
+    "claims": "Custom claims: what tokens and assertions contain about people besides the standard claims.",
     "plans": "The plans that a service offers its users, and their prices.",
     "billing": "Buy plans on the payment provider's pages, and receive the provider's reports.",
-    "rights": "The roles and permissions of a service's application, and to whom the roles are assigned.",
+    "rights": "The roles and permissions of a service, and their assignments.",
     "end-users": "The people who use the services of an organization.",
-    "service-interface": "The endpoints for a service's own servers, which authenticate with an API key of the service.",
+    "service-interface": "Endpoints for a service's own servers, which authenticate with an API key of the service.",
     "organizations": "Organizations are tenants: each organization has its own people, roles and services.",
-    "settings": "An organization's own mail server, branding, texts, domain, and clients at sign-in providers.",
-    "connections": "An organization's own sign-in providers, by OpenID Connect or SAML: settings and tests.",
-    "directory-runs": "Keep an organization in step with a directory by LDAP: its runs, and an owner's word about those that wait.",
-    "provider-certificates": "The certificates of an organization's own SAML providers, and our own certificate for them.",
-    "sign-in-domains": "The sign-in of people in an organization's mail domains, and their way to membership.",
-    "members": "The people of an organization, and its owner.",
-    "fields": "What an organization, or the installation, keeps of people besides the address: fields and their values.",
-    "roles": "Roles that an organization adds to the built-in owner, admin and member.",
-    "teams": "Teams of an organization's members. A team may carry a role of the organization, and roles of its services.",
+    "settings": "An organization's own email server, branding, custom texts, custom domain, and clients at social providers.",
+    "connections": "An organization's own identity providers (OpenID Connect, SAML, LDAP): settings and tests.",
+    "directory-runs": "LDAP directory sync of an organization: sync runs, and the approval of runs that await an owner.",
+    "provider-certificates": "The certificates of an organization's SAML providers, and Postern's own certificate for them.",
+    "sign-in-domains": "How people of an organization's email domains sign in and become members.",
+    "members": "The members of an organization, and its owner.",
+    "fields": "Profile fields of an organization or of the installation, and their values.",
+    "roles": "Custom roles of an organization, besides the built-in owner, admin and member.",
+    "teams": "Teams of an organization's members. A team can have a role of the organization, and roles of its services.",
     "invitations": "Invite people to become members, and answer an invitation.",
-    "webhooks": "Receive the events of an organization by webhooks, and see the deliveries of each event.",
-    "hooks": "An address that is asked before a sign-in, and may only make it stricter. Owners set it, and let it count.",
-    "siem": "Send the audit log and the sign-ins to your SIEM, the system that watches for attacks.",
-    "analytics": "How often people sign in.",
-    "scim": "Let a directory manage the people of an organization by SCIM 2.0, and see the directory's requests.",
-    "audit": "The changes in an organization, and the people who made the changes.",
-    "platform": "Govern the whole installation. Only platform owners can.",
-    "installation": "The log, the background work, the keys and the settings of the installation. Only platform owners see them.",
-    "installation-texts": "The texts that the installation puts in place of ours, and a platform owner's yes to those of organizations.",
+    "webhooks": "Send the events of an organization to webhooks, and view the deliveries of each event.",
+    "hooks": "Sign-in hooks: a URL that Postern calls before a sign-in, and that can only make it stricter. Owners set and enforce hooks.",
+    "siem": "Stream the audit log and the sign-ins to your SIEM.",
+    "analytics": "Sign-in statistics.",
+    "scim": "Provision the people of an organization by SCIM 2.0, and view the SCIM requests.",
+    "audit": "The audit log: the changes in an organization, and who made them.",
+    "platform": "Manage the whole installation. Only platform owners can.",
+    "installation": "The audit log, the failed jobs, the keys and the settings of the installation. Only platform owners can view them.",
+    "installation-texts": "Custom texts of the installation, and a platform owner's approval of organizations' custom texts.",
     "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, user info, and the discovery documents.",
-    "provisioning": "People in the systems of applications, by SCIM outwards: connections, runs, and whom they have sent.",
-    "signals": "Shared signals (SSF 1.0): an application hears of ended sessions and changed credentials. Owners turn them on.",
+    "provisioning": "Outbound provisioning by SCIM: connections to applications' systems, sync runs, and provisioned users.",
+    "signals": "Shared signals (SSF 1.0): applications receive events about revoked sessions and changed credentials. Owners turn them on.",
     "saml": "SAML 2.0: a service as the identity provider of a service provider.",
     "keys": "The public keys that verify access tokens.",
-    "configuration": "Everything that administrators set, as one document: read it, plan a change of it, apply it.",
-    "operations": "Health, metrics and this description. These endpoints have no rate limit.",
+    "configuration": "Configuration as code: export all settings as one document, plan a change, and apply it.",
+    "operations": "Health, metrics and this API description. These endpoints have no rate limit.",
 }
 
 _REFERENCES: Final = "#/components/schemas/"
@@ -165,18 +166,17 @@ _JSON_TYPE: Final = "application/json"
 _REQUEST_ID: Final = "X-Request-Id"
 # The headers of many answers, besides the headers that declarations name. Headers for browsers, caches and connections are not described.
 _HEADERS: Final[Mapping[str, Json]] = {
-    _REQUEST_ID: {"description": "The id of the request: the one that you sent, or a new one.", "schema": {"type": "string"}},
+    _REQUEST_ID: {"description": "The ID of the request: the one that you sent, or a new one.", "schema": {"type": "string"}},
     "Retry-After": {"description": "How many seconds to wait before the next attempt.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {
-        "description": "The credentials to send: a Bearer token (RFC 6750), a client secret, or an API key. After a refused token, the"
-        " header names the error. For `REAUTHENTICATION_REQUIRED`, `max_age` is the greatest age of a proof in seconds (RFC 9470).",
+        "description": "The required credentials: a Bearer token (RFC 6750), a client secret, or an API key. After a rejected token,"
+        " the header contains the error. For `REAUTHENTICATION_REQUIRED`, `max_age` is the maximum age of the"
+        " authentication in seconds (RFC 9470).",
         "schema": {"type": "string"},
     },
 }
 _OF_ALL: Final = (_REQUEST_ID,)
-_PAGING: Final = "Each operation that lists names its way of paging in `x-paging`:\n\n" + "\n".join(
-    f"- `{way}`: {text}" for way, text in WAYS.items()
-)
+_PAGING: Final = "Each list operation has its pagination in `x-paging`:" + "\n".join(f"- `{way}`: {text}" for way, text in WAYS.items())
 _SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _GOOD_ANSWER: Final = "The request succeeded."
 _OTHER_ANSWER: Final = "The request had another outcome."
@@ -201,9 +201,9 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
             "title": "Postern",
             "version": version,
             "summary": "Single sign-on and identity",
-            "description": "Bodies are JSON in UTF-8. Times are ISO 8601 in UTC. A request may carry an id of its own in `X-Request-Id` (up"
-            " to 128 letters, digits, dots, dashes or underscores), and the answer then has the same id. `Accept-Language` sets the"
-            " language of pages and mails for people who have chosen no language.\n\n" + _PAGING,
+            "description": "Bodies are JSON in UTF-8. Times are ISO 8601 in UTC. A request can have its own ID in `X-Request-Id` (up"
+            " to 128 letters, digits, dots, dashes or underscores); the response then has the same ID."
+            " `Accept-Language` sets the language of pages and emails for people who have not chosen a language." + _PAGING,
             "contact": {"name": "The operator of this installation", "url": base_url},
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -321,8 +321,8 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
 
 def _for_keys(needed: Sequence[str]) -> str:
     if not needed:
-        return "A management key of the organization may call it, whatever its capabilities."
-    return f"A management key needs {' and '.join(f'`{word}`' for word in needed)}."
+        return "Any management API key of the organization may call it, whatever its capabilities."
+    return f"A management API key needs {' and '.join(f'`{word}`' for word in needed)}."
 
 
 def _schemes(one: Endpoint) -> tuple[SecurityScheme | None, ...]:

@@ -192,24 +192,24 @@ class AnswerHeader(Frozen):
 
 DEVICE_TOKEN: Final = RequestHeader(
     "X-Device-Token",
-    "The device token from the answer to an earlier sign-in on this device. Browsers send the token as a cookie instead.",
+    "The device token from the response to an earlier sign-in on this device. Browsers send it as a cookie instead.",
     "8fKq2ZrWm1LcVb6NsXe0HjUo5TgPaYd3QiRl7wBzMx4",
 )
 DEVICE_TRUST_TOKEN: Final = RequestHeader(
     "X-Device-Trust-Token",
-    "The `device_trust_token` of an earlier sign-in. With this token and the device token, the device may skip the second factor. Browsers"
-    " send the token as a cookie instead.",
+    "The `device_trust_token` of an earlier sign-in. With this token and the device token, the device may skip MFA. Browsers send it"
+    " as a cookie instead.",
     "3nYc8RqWz1LmVb6KsXe0HjUo5TgPaFd2uQiRl7wBzMx",
 )
 DPOP: Final = RequestHeader(
     "DPoP",
-    "A proof of a key, made for this request: a signed JSON Web Token (RFC 9449). Tokens are then bound to the key.",
+    "A DPoP proof for this request: a signed JSON Web Token (RFC 9449). Tokens are then sender-constrained to the key.",
     "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7fX0.eyJqdGkiOiIxIn0.c2ln",
 )
 NEW_DEVICE_TOKEN: Final = AnswerHeader(
     DEVICE_TOKEN.name,
-    "The device token. Keep the token, and send the token with the next sign-in and each refresh. The header is absent if you still owe a"
-    " second factor, and for a device that only looks like a trusted device.",
+    "The device token. Store it, and send it with the next sign-in and each refresh. Absent while MFA is pending, and for a device"
+    " that only resembles a trusted device.",
     DEVICE_TOKEN.example,
     always=False,
 )
@@ -219,8 +219,8 @@ COOKIES: Final = AnswerHeader(
     f"postern_device={DEVICE_TOKEN.example}; Max-Age=34560000; Path=/; HttpOnly; SameSite=Lax",
     always=False,
 )
-LOCATION: Final = AnswerHeader("Location", "The address to which the browser goes next.", "https://id.example.org/ui/sign-in")
-KEPT_FOR: Final = AnswerHeader("Cache-Control", "The caches that may keep the answer, and the time in seconds.", "public, max-age=300")
+LOCATION: Final = AnswerHeader("Location", "The URL that the browser goes to next.", "https://id.example.org/ui/sign-in")
+KEPT_FOR: Final = AnswerHeader("Cache-Control", "The caches that may store the response, and for how many seconds.", "public, max-age=300")
 
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -228,11 +228,11 @@ Value = TypeVar("Value")
 
 
 class EmptyObject(msgspec.Struct, frozen=True):
-    """An empty object, for answers without data."""
+    """An empty object, for responses without data."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A sentence for people."""
+    """A human-readable message."""
 
     message: MessageText
 

@@ -100,8 +100,8 @@ BOUND: Final = SecurityScheme(
     {
         "type": "http",
         "scheme": "dpop",
-        "description": "An access token that is bound to a key, beside a proof of the key in the header `DPoP`, made for this request (RFC"
-        " 9449). Answers may have a `DPoP-Nonce` for the next proof.",
+        "description": "A sender-constrained access token, with a DPoP proof for this request in the header `DPoP` (RFC 9449)."
+        " Responses can have a `DPoP-Nonce` for the next proof.",
     },
     b"DPoP",
 )
@@ -346,8 +346,9 @@ MANAGEMENT_KEY: Final = SecurityScheme(
     {
         "type": "http",
         "scheme": "bearer",
-        "description": "A management key: `pto_…` of an organization, `ptp_…` of the platform, or `ptw_…`, which a workload got for a key"
-        " of its organization. Each operation that takes one names the capability that the key needs.",
+        "description": "A management API key: `pto_…` of an organization, `ptp_…` of the platform, or `ptw_…`, which a workload"
+        " received for a key of its organization. Each operation that accepts one lists the capability that the key"
+        " needs.",
     },
 )
 
@@ -455,9 +456,9 @@ class _Client:
         {
             "type": "http",
             "scheme": "basic",
-            "description": "The client id and a client secret of a service, each form-urlencoded (`client_secret_basic`). Without the"
-            " header, the body authenticates the client: `client_id` with `client_secret` (`client_secret_post`), `client_assertion`"
-            " (`private_key_jwt`), or, from a public client, `client_id` alone (`none`).",
+            "description": "The client ID and a client secret of a service, each form-urlencoded (`client_secret_basic`). Without the"
+            " header, the body authenticates the client: `client_id` with `client_secret` (`client_secret_post`),"
+            " `client_assertion` (`private_key_jwt`), or, from a public client, `client_id` alone (`none`).",
         },
         b'Basic realm="clients", charset="UTF-8"',
     )
@@ -484,8 +485,8 @@ class _SignalReceiver:
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "An application's own access token, which it gets from `/oauth/token` with `grant_type=client_credentials`; or"
-            " that of a session in which a person who may manage integrations has granted `ssf.manage` or `ssf.read`.",
+            "description": "An application's own access token, issued by `/oauth/token` with `grant_type=client_credentials`; or the"
+            " token of a session in which a person who may manage integrations has granted `ssf.manage` or `ssf.read`.",
         },
     )
     also_by = BOUND
@@ -539,7 +540,7 @@ class _Preauthenticated:
     name = "preauthenticated"
     scheme = SecurityScheme(
         "preauth",
-        {"type": "http", "scheme": "bearer", "description": "The pre-auth token from the answer to a sign-in that needs a second factor."},
+        {"type": "http", "scheme": "bearer", "description": "The pre-auth token from the response to a sign-in that requires MFA."},
     )
     refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid)
     reads: tuple[str, ...] = ()

@@ -28,11 +28,11 @@ class ClientFields(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a body by which a client authenticates."""
 
     client_id: Annotated[str, msgspec.Meta(max_length=LONGEST_OPEN_ID), example("0199d3a0-0000-7000-8000-000000000001")] | None = None
-    """The client id of the service, the address of the document that describes the client, or the id that the client got when it
-    registered itself. Leave `client_id` out when the header or the assertion names the client.
+    """The client ID of the service, the URL of the client ID metadata document, or the ID from dynamic client registration. Omit
+    `client_id` if the header or the assertion identifies the client.
     """
     client_secret: Token | None = None
-    """A client secret (`client_secret_post`), unless you send the secret in the header."""
+    """A client secret (`client_secret_post`), unless the header contains the secret."""
     client_assertion: Annotated[str, msgspec.Meta(max_length=LONGEST_ASSERTION)] | None = None
     """A JSON Web Token, signed with your client's private key (`private_key_jwt`, RFC 7523)."""
     client_assertion_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE)] | None = None

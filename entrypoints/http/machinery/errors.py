@@ -75,30 +75,30 @@ STATUS: dict[str, int] = {
 
 
 class OfferedPuzzle(msgspec.Struct, frozen=True):
-    """A puzzle that a program may solve. With P the SHA-256 of the challenge, each part (0 to `parts` - 1) is solved by a number below 2^32
-    with which SHA-256(P, part, number) begins with `bits` zero bits; part and number have four bytes each, the highest first.
+    """A bot challenge that a client can solve (proof of work). With P the SHA-256 of the challenge, each part (0 to `parts` - 1) is solved
+    by a number below 2^32. SHA-256(P, part, number) must begin with `bits` zero bits; part and number have four bytes each, big-endian.
     """
 
     challenge: Annotated[str, example("AQR0ZXN0NXoTM015VILsxGay37NE1Lh8KQJ81FLjs-c76nERGdiHFk7p")]
-    """What the numbers are for. It counts for five minutes, and once."""
+    """The challenge to solve. It is valid for five minutes, and once."""
     bits: Annotated[int, example(11)]
-    """With how many zero bits the hash of each part begins."""
+    """The number of leading zero bits that the hash of each part needs."""
     parts: Annotated[int, example(8)]
-    """How many numbers there are."""
+    """The number of parts to solve."""
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
-    """The body of every error answer."""
+    """The body of every error response."""
 
     error: Annotated[str, example("Too many requests")]
-    """A description of the error for people."""
+    """A human-readable description of the error."""
     error_code: Annotated[str, example("RATE_LIMIT_EXCEEDED")]
-    """The error code for programs. A code never changes its meaning."""
+    """The machine-readable error code. A code never changes its meaning."""
     timestamp: datetime
     """The time of the error."""
     puzzle: OfferedPuzzle | msgspec.UnsetType = msgspec.UNSET
-    """Only of a 429 because too many mails were asked for. The same request counts with the headers `X-Puzzle-Challenge` and
-    `X-Puzzle-Solution`: the numbers of all parts, with dots between them.
+    """Only for a 429 because of an email rate limit. Repeat the request with the headers `X-Puzzle-Challenge` and `X-Puzzle-Solution`: the
+    numbers of all parts, separated by dots.
     """
 
 
@@ -244,9 +244,9 @@ class OAuthErrorShape(msgspec.Struct, frozen=True):
     """An error in the format of RFC 6749 section 5.2, with further fields."""
 
     error: Annotated[str, example("invalid_grant")]
-    """The error code of OAuth."""
+    """The OAuth error code."""
     error_description: Annotated[str, example("The code is not valid")]
-    """A description of the error for people."""
+    """A human-readable description of the error."""
     error_code: Annotated[str, example("BAD_REQUEST")]
     """The error code that the other endpoints use."""
     timestamp: datetime
@@ -292,9 +292,9 @@ class ScimError(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     status: Annotated[int, example(400)]
     """The HTTP status of the answer."""
     detail: Annotated[str, example("path: title is not kept here")]
-    """A description of the error for people."""
+    """A human-readable description of the error."""
     scim_type: Annotated[ScimType, example("invalidPath")] | None = None
-    """The error type of SCIM. Absent if SCIM has no type for the error."""
+    """The SCIM error type. Absent if SCIM has no type for the error."""
 
 
 class _Scim:

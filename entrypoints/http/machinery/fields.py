@@ -93,27 +93,27 @@ Currency = Annotated[str, _said(minLength=3, maxLength=3, pattern="^[A-Za-z]{3}$
 PriceId = Annotated[str, _said(minLength=1, maxLength=LONGEST_PRICE_ID)]
 
 # Fields of paths and answers as well.
-Id = Annotated[UUID, _described("The id. It never changes.")]
-OrganizationUuid = Annotated[UUID, _described("The organization's id.")]
-ServiceUuid = Annotated[UUID, _described("The service's id.")]
-UserUuid = Annotated[UUID, _described("The user's id.")]
-BackchannelRequestUuid = Annotated[UUID, _described("The request's id.")]
-AgentGrantUuid = Annotated[UUID, _described("The grant's id.")]
+Id = Annotated[UUID, _described("The ID. It never changes.")]
+OrganizationUuid = Annotated[UUID, _described("The organization's ID.")]
+ServiceUuid = Annotated[UUID, _described("The service's ID.")]
+UserUuid = Annotated[UUID, _described("The user's ID.")]
+BackchannelRequestUuid = Annotated[UUID, _described("The request's ID.")]
+AgentGrantUuid = Annotated[UUID, _described("The grant's ID.")]
 SlugOfOrganization = Annotated[Word, _described("The organization's slug."), example("acme")]
 SlugOfService = Annotated[Word, _described("The service's slug."), example("billing")]
 SlugOfRole = Annotated[
     Word, _described("The slug of the role: `owner`, `admin`, `member`, or one of the organization's own."), example("member")
 ]
-EmailAddress = Annotated[str, _described("The e-mail address."), example("ada@example.org")]
+EmailAddress = Annotated[str, _described("The email address."), example("ada@example.org")]
 PersonName = Annotated[
     str,
-    _described("The name that the person gives, or their first and last name; null if there is none, or if you may not see it."),
+    _described("The person's full name, or their first and last name; null if unset, or if you may not see it."),
     example("Ada Lovelace"),
 ]
 IsPlatformOwner = Annotated[
-    bool, _described("Whether the account is a platform owner. Only platform owners learn it of others."), example(False)
+    bool, _described("Whether the account is a platform owner. Only platform owners see it for other accounts."), example(False)
 ]
-HasSecondFactor = Annotated[bool, _described("Whether the account has a second factor."), example(True)]
+HasSecondFactor = Annotated[bool, _described("Whether the account has MFA enabled."), example(True)]
 MetadataHosts = Annotated[Sequence[Line], example(["claude.ai"])]
 CreatedAt = Annotated[datetime, _described("The time of creation.")]
 UpdatedAt = Annotated[datetime, _described("The time of the last change.")]
@@ -122,11 +122,11 @@ RefreshTokenText = Annotated[
     str, _described("The refresh token: exchange it when the access token expires."), example("5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s")
 ]
 ExpiresIn = Annotated[int, _described("The lifetime of the access token in seconds."), example(900)]
-Total = Annotated[int, _described("The number of entries on all pages together."), example(42)]
-MessageText = Annotated[str, _described("What happened, in words for people."), example("Done.")]
+Total = Annotated[int, _described("The total number of entries on all pages."), example(42)]
+MessageText = Annotated[str, _described("A human-readable description of the event."), example("Done.")]
 _WAY = (
-    "The way in which people signed in: `password`, `passkey`, `link`, or the provider. `session` means that a signed-in person went on"
-    " to an application, `device` that a device showed a code, and `saml` that a service asked by SAML."
+    "The sign-in method: `password`, `passkey`, `link`, or the provider. `session` means that a signed-in person continued to an"
+    " application, `device` the device flow, and `saml` a SAML request of a service."
 )
 WayIn = Annotated[str, _described(_WAY), example("codehost")]
 Success = Annotated[bool, _described("Always true.")]
@@ -173,16 +173,16 @@ class Paging(msgspec.Struct, frozen=True, kw_only=True):
     """The requested page of a list."""
 
     page: Annotated[int, msgspec.Meta(ge=1, le=_LAST_PAGE)] = 1
-    """The number of the requested page. The first page is 1."""
+    """The page number. The first page is 1."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The number of entries on a page. A number above the maximum is refused."""
+    """The number of entries on a page. Values above the maximum are rejected."""
 
 
 class OffsetPaging(msgspec.Struct, frozen=True, kw_only=True):
     """The requested part of a list, in entries instead of pages."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of entries in the answer. A number above the maximum is refused."""
+    """The maximum number of entries to return. Values above the maximum are rejected."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_OFFSET)] = 0
     """The number of entries to skip."""
 

@@ -62,9 +62,9 @@ def check_liveness(_call: Call, _postern: Postern) -> NoBody:
 async def check_readiness(_call: Call, postern: Postern) -> Answer[Readiness]:
     """Check that the process can serve requests
 
-    Meant for a readiness probe. The answer is 503 while a trivial database query fails, while writes fail, while
-    the server cuts statements off after a few milliseconds, or while the clocks of the process and of the database are more than 30 seconds
-    apart. The answer is 200 again once all is well.
+    Meant for a readiness probe. The response is 503 while a trivial database query fails, while writes fail, while the server cuts
+    statements off after a few milliseconds, or while the clocks of the process and of the database are more than 30 seconds apart. The
+    response is 200 again once all is well.
     """
     database = postern.foundation.database
     answers = await database.ping()

@@ -58,7 +58,7 @@ LISTED_BY: Final[Mapping[ThingKind, Endpoint]] = {
 
 class SoughtName(msgspec.Struct, frozen=True):
     q: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TEXT), example("crm")]
-    """A part of the name or of the slug, in upper or lower case, or an id."""
+    """A part of the name or of the slug, case-insensitive, or an ID."""
 
 
 class FoundThingRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ async def search_things(call: Call[None, SoughtName, OrganizationPath, Member], 
     """Find things of the organization by a part of their names
 
     Services with their roles, permissions, claims, plans and API keys; resource servers; teams, roles, fields, open invitations,
-    directories, domains, SCIM tokens, set-up links, webhooks, the SIEM and management keys. You find the kinds that you may list. People
+    directories, domains, SCIM tokens, setup links, webhooks, the SIEM and management API keys. You find the kinds that you may list. People
     are found by `GET /api/organizations/{org_slug}/members` and `GET /api/organizations/{org_slug}/users`.
     """
     kinds = [kind for kind, listed in LISTED_BY.items() if admits(listed.caller, call.caller)]
@@ -108,7 +108,7 @@ async def search_things(call: Call[None, SoughtName, OrganizationPath, Member], 
 async def search_things_of_platform(call: Call[None, SoughtName, None, Caller], postern: Postern) -> FoundThingList:
     """Find organizations and services of the installation by a part of their names
 
-    Also the installation's own tiers, fields and management keys. Users are found by `GET /api/platform/users/search`.
+    Also the installation's own tiers, fields and management API keys. Users are found by `GET /api/platform/users/search`.
     """
     found = await postern.platform.searches.everywhere(call.query.q)
     return FoundThingList([_record(one) for one in found.things], found.complete)

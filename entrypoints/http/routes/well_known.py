@@ -69,7 +69,7 @@ class PasskeyEndpoints(msgspec.Struct, frozen=True):
 def get_security_contact(_call: Call, postern: Postern) -> bytes:
     """Get the contact for reports of weaknesses (RFC 9116)
 
-    From the operator's `POSTERN_SECURITY_CONTACT`. Without it, the answer is 404.
+    From the operator's `POSTERN_SECURITY_CONTACT`. Without it, the response is 404.
     """
     foundation = postern.foundation
     if not foundation.security_contacts:

@@ -239,7 +239,7 @@ def written_in_python() -> tuple[frozenset[str], tuple[re.Pattern[str], ...]]:
 # Two verbs for making, in each language.
 MAKING = re.compile(r"^(Add|Create)\b|\b(added|created)\b(?= |$)")
 MADE = {
-    "Create": {Language.GERMAN: "anleg|angelegt|Legen Sie", Language.FRENCH: "cré", Language.SPANISH: "cre[aeó]"},
+    "Create": {Language.GERMAN: "erstell", Language.FRENCH: "cré", Language.SPANISH: "cre[aeó]"},
     "Add": {Language.GERMAN: "hinzu", Language.FRENCH: "ajout", Language.SPANISH: "añad"},
 }
 

@@ -36,7 +36,7 @@ def named(people: People, name: str) -> list[str]:
 async def test_the_form_of_an_old_tab_is_refused_and_leads_back_by_the_choice(page: Page, people: People, ada: Person, bob: Person) -> None:
     for person in (bob, ada):
         await page.open("/ui/sign-in?again=another&to=/ui/profile")
-        await enter(page, {"E-mail address": person.email})
+        await enter(page, {"Email address": person.email})
         await enter(page, {"Password": PASSWORD})
         assert await page.place() == f"{BASE_URL}/ui/profile"
     await page.open(NAMES)
@@ -47,7 +47,7 @@ async def test_the_form_of_an_old_tab_is_refused_and_leads_back_by_the_choice(pa
     assert named(people, "Augusta") == []
     await require_sound(page)
     await require_keyboard(page)
-    await page.follow("Choose an account")
+    await page.follow("Choose account")
     await require_sound(page)
     await use(page, ada)
     assert await page.place() == f"{BASE_URL}{NAMES}"

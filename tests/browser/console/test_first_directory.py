@@ -44,28 +44,28 @@ async def test_from_add_a_directory_to_the_first_person_in(plain_page: Page, sce
     await page.show(width=WIDE)
     walk = Walk(page)
     await page.open("/ui/o/acme/directories")
-    await walk.open("press Add a provider", "/ui/o/acme/directories/~new")
+    await walk.open("press Add identity provider", "/ui/o/acme/directories/~new")
     await choose(page, "input[value=openldap]")
     walk.actions.append("press OpenLDAP")
-    await walk.follow("Add a provider")
+    await walk.follow("Add identity provider")
     # The second step is the form. The authority of this directory stands among what can wait.
     await choose(page, "#theirs ~ form details > summary")
-    walk.actions.append("press More choices")
+    walk.actions.append("press More options")
     for label, value in (
         ("Hosts", f"ldaps://127.0.0.1:{slapd.tls_port}"),
-        ("Authority (CA) in PEM", slapd.authority.pem),
+        ("CA certificates (PEM)", slapd.authority.pem),
         ("Bind DN", READER),
         ("Bind password", READER_PASSWORD),
     ):
         await page.fill(label, value)
     await choose(page, "#theirs ~ form button:last-of-type", turns=True)
     walk.actions.append("press Save")
-    await walk.follow("Test the provider")
-    await walk.follow("Begin the test")
+    await walk.follow("Run test")
+    await walk.follow("Start test")
     await sign_in(walk, "ada")
     assert "All checks passed" in await page.text()
     assert len(walk.actions) <= MOST_TO_THE_TEST, walk.actions
-    await walk.follow("To the provider’s page")  # noqa: RUF001 - as it stands there
+    await walk.follow("Back to the provider")
     await walk.follow("Activate")
     await walk.follow("Activate")
     provider = (await page.place()).partition("?")[0].rpartition("/")[2]
@@ -90,6 +90,6 @@ async def choose(page: Page, selector: str, *, turns: bool = False) -> None:
 
 
 async def sign_in(walk: Walk, name: str) -> None:
-    await walk.page.fill("Name or email address there", name)
+    await walk.page.fill("Name or email address at the directory", name)
     await walk.page.fill("Password at OpenLDAP", f"password of {name}")
     await walk.follow("Sign in")

@@ -29,11 +29,11 @@ async def test_from_the_first_start_to_the_first_person_behind_a_proxy(
         await Walk(page).found_acme(server)
 
         walk = Walk(page)
-        await walk.follow("Add an application")
-        await walk.act("choose what it is", page.click("An application behind a proxy"))
+        await walk.follow("Create application")
+        await walk.act("choose what it is", page.click("Application behind a reverse proxy"))
         await walk.fill("Name", "Wiki")
-        await walk.fill("2. Under which host do people open it?", f"https://{HOST}/")
-        await walk.follow("Add the application")
+        await walk.fill("2. At which host name do people open the application?", f"https://{HOST}/")
+        await walk.follow("Create application")
         lines = str(
             await page.evaluate("[...document.querySelectorAll('pre')].find(one => one.textContent.includes('forward_auth')).textContent")
         )

@@ -107,10 +107,10 @@ async def add(page: Page, board: BoardOnLoopback) -> None:
     await page.keep_cookie(COOKIE, signed_in(scene.postern, scene.people, scene.ada))
     await page.open(f"{APPLICATIONS}/~new")
     await page.fill("Name", "Board")
-    await page.click("A web application with a server")
-    await page.fill("2. Where do people come back to? (redirect URI)", f"{board.at}/callback")
+    await page.click("Web application with a server")
+    await page.fill("2. Where are people redirected after sign-in? (redirect URI)", f"{board.at}/callback")
     await page.click("Members of the organization")
-    await page.follow("Add the application")
+    await page.follow("Create application")
     (service,) = scene.people.rows("select client_id::text as id from services where name = 'Board'")
     board.client_id = str(service["id"])
     board.secret = str(await page.evaluate("document.getElementById('secret').innerText")).strip()
@@ -123,7 +123,7 @@ async def until(page: Page, said: str) -> None:
             if page.scripts:
                 await trio.sleep(0.1)
             else:
-                await page.follow("Look again")
+                await page.follow("Refresh")
 
 
 async def open_board(page: Page, board: BoardOnLoopback) -> Page:
@@ -168,7 +168,7 @@ async def test_a_mistake_and_then_the_sign_in_appear_while_somebody_waits(page: 
 
     tab = await open_board(page, board)
     await come_back(tab, board)
-    await until(page, "has signed in")
+    await until(page, f"{board.scene.ada.email} signed in")
     text = await page.text()
     assert board.scene.ada.email in text
     assert str(board.scene.ada.user) in text
@@ -196,10 +196,10 @@ async def test_nothing_moves_under_the_button_that_somebody_is_about_to_press(sc
         while not await page.evaluate(OVER):
             await trio.sleep(0.1)
     assert await page.focused() == f"Add {wrong}"
-    assert "has signed in" not in await page.text()
+    assert f"{board.scene.ada.email} signed in" not in await page.text()
     # What came meanwhile is shown as soon as they leave it.
     await page.press("Tab")
-    await until(page, "has signed in")
+    await until(page, f"{board.scene.ada.email} signed in")
 
 
 async def test_an_address_on_the_web_is_text_that_nobody_adds_by_a_press(scripted_page: Page, board: BoardOnLoopback) -> None:
@@ -221,9 +221,9 @@ async def test_the_page_says_when_it_stops(scripted_page: Page, board: BoardOnLo
     board.scene.people.change(
         "update awaited_sign_ins set began_at = began_at - interval '10 minutes', ends_at = ends_at - interval '10 minutes'"
     )
-    await until(page, "This page has stopped looking")
+    await until(page, "This page stopped waiting")
     await require_sound(page)
-    await tab_to(page, "Wait for ten more minutes")
+    await tab_to(page, "Wait for 10 more minutes")
     async with page.loading():
         await page.press("Enter")
     await until(page, "Waiting for the first sign-in")
@@ -244,11 +244,11 @@ async def test_why_who_and_what_are_asked_by_keyboard_alone(plain_page: Page, sc
     await page.keep_cookie(COOKIE, signed_in(postern, scene.people, scene.ada))
     await page.open("/ui/o/acme/people/why")
     await require_sound(page)
-    await tab_to(page, "Address")
+    await tab_to(page, "Email address")
     await page.type(grace.email)
     async with page.loading():
         await page.press("Enter")
-    assert f"Why can {grace.email} not sign in?" in await page.title()
+    assert f"Sign-in troubleshooter: {grace.email}" in await page.title()
     for place in ("", f"/ui/o/acme/people/users/{grace.user}/opens", f"{APPLICATIONS}/board/who"):
         if place:
             await page.open(place)

@@ -11,8 +11,8 @@ from tests.security.organizations.console import COOKIE, signed_in
 
 __all__ = ["scene"]
 ADDRESSES = "document.getElementById('addresses').value"
-ASKED = "2. Where do people come back to?"
-KNOWN = "Its address is known"
+ASKED = "2. Where are people redirected after sign-in?"
+KNOWN = "Redirect URI for local development"
 # Chromium gives a test no clipboard.
 KEPT = "navigator.clipboard.writeText = async (text) => { globalThis.copied = text }"
 
@@ -32,24 +32,24 @@ async def test_a_framework_fills_its_address_in_and_copies_as_one_paste(scripted
     await page.click("Android (AppAuth)")
     assert (ASKED in await page.text(), KNOWN in await page.text()) == (True, False)
     assert await page.evaluate(ADDRESSES) == ""
-    await page.click("A device without a browser")
+    await page.click("Device without a browser")
     assert (ASKED in await page.text(), KNOWN in await page.text()) == (False, False)
-    await page.click("An application behind a proxy")
-    assert (ASKED in await page.text(), "Under which host" in await page.text()) == (False, True)
+    await page.click("Application behind a reverse proxy")
+    assert (ASKED in await page.text(), "At which host name" in await page.text()) == (False, True)
     await require_sound(page)
     # What somebody has written stays.
     await page.click("Next.js")
-    await page.click("Enter another address now")
+    await page.click("Enter another redirect URI now")
     await page.fill(f"{ASKED} (redirect URI)", "http://localhost:3000/own")
     await page.click("Django")
     assert await page.evaluate(ADDRESSES) == "http://localhost:3000/own"
     await page.fill(f"{ASKED} (redirect URI)", "")
-    await page.click("Enter another address now")
+    await page.click("Enter another redirect URI now")
     await page.click("Next.js")
     await require_sound(page)
 
     await page.fill("Name", "Board")
-    await page.follow("Add the application")
+    await page.follow("Create application")
     await require_sound(page)
     await page.evaluate(KEPT)
     await page.click("Copy all")

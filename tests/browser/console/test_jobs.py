@@ -45,7 +45,7 @@ def job(name: str, among: dict[str, Job] = OF_OWNERS) -> Callable[[Job], Job]:
 async def _(one: CountedClicks) -> None:
     await one.press("People")
     await one.press("Invite people")
-    await one.type("E-mail addresses", "\n".join(f"p{number}@new.example" for number in range(30)))
+    await one.type("Email addresses", "\n".join(f"p{number}@new.example" for number in range(30)))
     await one.press("Send invitations")
     await one.reads("30 invitations")
 
@@ -54,40 +54,39 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("People")
     await one.press("bob@people.example")
-    await one.reads("May this person sign in?")
+    await one.reads("Access to applications")
 
 
 @job("a second client secret")
 async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
-    await one.press("Tokens")
-    await one.press("Create a client secret")
-    await one.press("Create a client secret")
-    await one.reads("Copy this now")
+    await one.press("Credentials")
+    await one.press("Create client secret")
+    await one.press("Create client secret")
+    await one.reads("Copy this value now")
 
 
 @job("the end of the old secret")
 async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
-    await one.press("Tokens")
+    await one.press("Credentials")
     await one.press("shop")
-    await one.pick("More: the API, the id and what ends it")
-    await one.press("Delete the secret")
-    await one.press("Delete the secret")
-    await one.reads("The secret is deleted")
+    await one.pick("More: API, ID and deletion")
+    await one.press("Delete client secret")
+    await one.press("Delete client secret")
+    await one.reads("Client secret deleted")
 
 
 @job("passkeys for administrators", SAFER)
 async def _(one: CountedClicks) -> None:
-    await one.press("Signing in")
-    await one.press("Rules")
-    await one.press("Change: Second step")
-    await one.choose("For administrators", "Second factor and passkey")
+    await one.press("Security")
+    await one.press("Edit: Multi-factor authentication (MFA)")
+    await one.choose("MFA for administrators", "MFA and a passkey required")
     await one.press("Continue")
-    await one.press("Change the second step")
-    await one.reads("Administrators need a second step and a passkey")
+    await one.press("Edit MFA rules")
+    await one.reads("Administrators must use MFA and have a passkey")
 
 
 @job("who signed in to an application last week, as a file")
@@ -97,7 +96,7 @@ async def _(one: CountedClicks) -> None:
     await one.choose("Application", "Shop")
     week = datetime.now(UTC) - timedelta(days=7)
     await one.type_moment("From (UTC)", f"{week:%m%d%Y}\t1200A")
-    await one.press("Show")
+    await one.press("Apply")
     assert "bob@people.example" in await one.download("Download as CSV")
 
 
@@ -105,9 +104,9 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("People")
     await one.press("Teams")
-    await one.press("Create a team")
+    await one.press("Create team")
     await one.type("Name", "Support")
-    await one.press("Create a team")
+    await one.press("Create team")
     await one.reads("Support")
 
 
@@ -116,9 +115,9 @@ async def _(one: CountedClicks) -> None:
     await one.press("People")
     await one.press("Teams")
     await one.press("Support")
-    await one.press("Members of the team")
-    await one.type("A member of the organization", "bob@people.example")
-    await one.press("Add")
+    await one.press("Team members")
+    await one.type("Member", "bob@people.example")
+    await one.press("Add member")
     await one.reads("bob@people.example")
 
 
@@ -127,9 +126,9 @@ async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
     await one.press("Access")
-    await one.press("Add a role")
+    await one.press("Create role")
     await one.type("Name", "Agent")
-    await one.press("Add a role")
+    await one.press("Create role")
     await one.reads("Agent")
 
 
@@ -138,60 +137,58 @@ async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
     await one.press("Access")
-    await one.press("Give a role")
+    await one.press("Assign role")
     await one.choose("Role", "Agent")
     await one.choose("Team", "Support")
-    await one.press("Give a role")
+    await one.press("Assign role")
     await one.reads("support")
 
 
 @job("Okta by SAML")
 async def _(one: CountedClicks) -> None:
-    await one.press("Directories")
-    await one.press("Add a provider")
+    await one.press("Identity providers")
+    await one.press("Add identity provider")
     await one.pick("Okta SAML")
     await one.type("Name", "Okta")
-    await one.press("Add a provider")
+    await one.press("Add identity provider")
     await one.reads("Okta")
 
 
 @job("a mail domain")
 async def _(one: CountedClicks) -> None:
-    await one.press("Directories")
+    await one.press("Identity providers")
     await one.press("Domains")
-    await one.press("Add a domain")
+    await one.press("Add domain")
     await one.type("Domain", "new.example")
-    await one.press("Add a domain")
+    await one.press("Add domain")
     await one.reads("new.example", "TXT")
 
 
 @job("a token for SCIM")
 async def _(one: CountedClicks) -> None:
-    await one.press("Directories")
-    await one.press("SCIM")
-    await one.press("Create a token")
+    await one.press("Identity providers")
+    await one.press("Directory sync (SCIM)")
+    await one.press("Create SCIM token")
     await one.type("Name", "Okta")
-    await one.press("Create a token")
-    await one.reads("Copy this now")
+    await one.press("Create SCIM token")
+    await one.reads("Copy this value now")
 
 
 @job("the end of one person's sessions")
 async def _(one: CountedClicks) -> None:
     await one.press("People")
     await one.press("bob@people.example")
-    await one.press("End all sessions here")
-    await one.press("End all sessions here")
-    await one.reads("bob@people.example is signed out here")
+    await one.press("Revoke sessions")
+    await one.press("Revoke sessions")
+    await one.reads("Sessions of bob@people.example in this organization revoked")
 
 
 @job("a logo")
 async def _(one: CountedClicks) -> None:
-    await one.press("Settings")
-    await one.press("Brand")
-    await one.press("Looks")
+    await one.press("Branding")
     await one.upload("Logo from a file", Path("logo.png").resolve())
-    await one.press("Upload the logo")
-    await one.reads("The logo is saved")
+    await one.press("Upload logo")
+    await one.reads("Logo saved")
 
 
 @job("a changed setting put back")
@@ -199,56 +196,59 @@ async def _(one: CountedClicks) -> None:
     await one.press("Settings")
     await one.type("Name", "Globex Limited")
     await one.press("Save")
-    await one.press("Put it back")
-    await one.reads("Put back")
+    await one.press("Undo change")
+    await one.reads("Change undone")
 
 
 @job("one entry of the audit log")
 async def _(one: CountedClicks) -> None:
+    await one.press("Logs")
     await one.press("Audit log")
     await one.press("ada@people.example created the team Support")
-    await one.reads("Happened", "About Support")
+    await one.reads("Time", "Target Support")
 
 
 @job("a failed delivery sent again")
 async def _(one: CountedClicks) -> None:
-    await one.press("Events")
+    await one.press("Developers")
     await one.press("CRM")
     await one.press("user.removed")
-    await one.press("Send again")
-    await one.reads("The event is on its way again")
+    await one.press("Redeliver")
+    await one.reads("Event queued for redelivery")
 
 
 @job("the events of a span sent again")
 async def _(one: CountedClicks) -> None:
-    await one.press("Events")
+    await one.press("Developers")
     await one.press("CRM")
-    await one.press("Send events again")
+    await one.press("Replay events")
     week = datetime.now(UTC) - timedelta(days=1)
     await one.type_moment("Since", f"{week:%m%d%Y}\t1200A")
-    await one.press("Send events again")
-    await one.reads("The events are on their way again")
+    await one.press("Replay events")
+    await one.reads("Events queued for redelivery")
 
 
 @job("a key for machines")
 async def _(one: CountedClicks) -> None:
-    await one.press("Keys")
-    await one.press("Create a key")
+    await one.press("Developers")
+    await one.press("Management API keys")
+    await one.press("Create management API key")
     await one.type("Name", "Build")
-    await one.pick("See members org.members.view")
-    await one.press("Create a key")
-    await one.reads("Copy this now")
+    await one.pick("View members org.members.view")
+    await one.press("Create management API key")
+    await one.reads("Copy this value now")
 
 
 @job("a claim of one's own")
 async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
-    await one.press("Tokens")
-    await one.press("Add a claim")
+    await one.press("Sign-in")
+    await one.press("Claims")
+    await one.press("Add claim")
     await one.type("Name", "departments")
-    await one.pick("The person\u2019s teams")
-    await one.press("Add a claim")
+    await one.pick("Teams")
+    await one.press("Add claim")
     await one.reads("departments")
 
 
@@ -257,15 +257,15 @@ async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
     await one.press("Test sign-in")
-    await one.press("Begin the test")
+    await one.press("Start test")
     await one.type("Password", PASSWORD)
     await one.press("Sign in")
-    await one.reads("What the application would have learned", "May the person sign in? Yes")
+    await one.reads("What the application would have received", "Can this person sign in? Yes")
 
 
 @job("what ends soon")
 async def _(one: CountedClicks) -> None:
-    await one.press("What ends soon")
+    await one.press("Expiring soon")
     await one.reads("Robot")
 
 
@@ -274,21 +274,21 @@ async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("App")
     await one.press("Settings")
-    await one.pick("More: the API, the id and what ends it")
-    await one.press("Delete the application")
-    await one.type("To go on, type App", "App")
-    await one.press("Delete the application")
-    await one.reads("The application is deleted")
+    await one.pick("More: API, ID and deletion")
+    await one.press("Delete application")
+    await one.type("To continue, type App", "App")
+    await one.press("Delete application")
+    await one.reads("Application deleted")
 
 
 @job("another owner", SAFER)
 async def _(one: CountedClicks) -> None:
     await one.press("Settings")
-    await one.pick("More: the API, the id and what ends it")
-    await one.press("Make another member the owner")
+    await one.pick("More: API, ID and deletion")
+    await one.press("Transfer ownership")
     await one.pick("admin-of-globex@people.example")
-    await one.press("Make another member the owner")
-    await one.reads("The organization has a new owner")
+    await one.press("Transfer ownership")
+    await one.reads("Ownership transferred")
 
 
 @job("a person found everywhere", OF_PLATFORM)
@@ -300,49 +300,49 @@ async def _(one: CountedClicks) -> None:
 @job("higher limits", OF_PLATFORM)
 async def _(one: CountedClicks) -> None:
     await one.press("Organizations")
-    await one.type("Name, short name or id", "globex")
-    await one.press("Show")
+    await one.type("Name, short name or ID", "globex")
+    await one.press("Apply")
     await one.press("A company")
-    await one.pick("Tier and limits Change")
-    await one.type("Members at most", "1000")
+    await one.pick("Tier and limits Edit")
+    await one.type("Maximum members", "1000")
     await one.press("Save")
     await one.reads("1000")
 
 
 @job("a provider of a preset, to its test", OF_PLATFORM)
 async def _(one: CountedClicks) -> None:
-    await one.press("Ways to sign in")
-    await one.press("Add a provider")
+    await one.press("Social providers")
+    await one.press("Add provider")
     await one.press("Discord")
-    await one.type("Client id", "1234567890")
+    await one.type("Client ID", "1234567890")
     await one.type("Client secret", "3c6e0b8a9c15224a")
-    await one.press("Add the provider")
-    await one.press("Test the provider")
-    await one.reads("Test of Discord")
+    await one.press("Add provider")
+    await one.press("Test provider")
+    await one.reads("Test Discord")
 
 
 @job("any provider by its issuer, to its test", OF_PLATFORM)
 async def _(one: CountedClicks) -> None:
     with FakeProvider(client_id="own-client", client_secret="own-provider-secret-77") as own:
-        await one.press("Ways to sign in")
-        await one.press("Add a provider")
-        await one.type("Its issuer", own.issuer)
+        await one.press("Social providers")
+        await one.press("Add provider")
+        await one.type("Issuer", own.issuer)
         await one.press("Continue with OpenID Connect")
-        await one.type("Client id", own.client_id)
+        await one.type("Client ID", own.client_id)
         await one.type("Client secret", own.client_secret)
-        await one.press("Add the provider")
-        await one.press("Test the provider")
-        await one.reads("Test of 127.0.0.1")
+        await one.press("Add provider")
+        await one.press("Test provider")
+        await one.reads("Test 127.0.0.1")
 
 
 @job("acting as a person", OF_PLATFORM)
 async def _(one: CountedClicks) -> None:
     await one.search("bob@")
     await one.press("bob@people.example")
-    await one.press("Act as this person")
+    await one.press("Impersonate")
     await one.type("Reason", "Ticket 4711")
-    await one.press("Act as this person")
-    await one.reads("You act as")
+    await one.press("Impersonate")
+    await one.reads("You are impersonating bob@people.example")
 
 
 async def has_second_factor(town: Town, person: Person) -> None:

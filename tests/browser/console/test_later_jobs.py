@@ -37,43 +37,40 @@ def job(name: str, among: dict[str, Job] = OF_OWNERS) -> Callable[[Job], Job]:
 
 @job("a webhook")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Events")
-    await one.press("Add a webhook")
+    await one.press("Developers")
+    await one.press("Add webhook")
     await one.type("Name", "Shop floor")
-    await one.type("Address", "https://floor.example/events")
+    await one.type("URL", "https://floor.example/events")
     await one.pick("Teams 0/5")
     await one.pick("All of these")
-    await one.press("Add a webhook")
-    await one.reads("The webhook’s secret", "Copy this now")  # noqa: RUF001 - as it stands there
+    await one.press("Add webhook")
+    await one.reads("Webhook signing secret", "Copy this value now")
 
 
 @job("limits of sessions")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Signing in")
-    await one.press("Rules")
-    await one.press("Change: Sessions")
-    await one.type("Hours until the next sign-in", "12")
+    await one.press("Security")
+    await one.press("Edit: Sessions")
+    await one.type("Session lifetime (hours)", "12")
     await one.press("Continue")
-    await one.press("Change the sessions")
-    await one.reads("Sessions end 12 hours after the sign-in at the latest.")
+    await one.press("Edit session rules")
+    await one.reads("Session lifetime: 12 hours.")
 
 
 @job("requests from afar")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Signing in")
-    await one.press("Rules")
-    await one.press("Change: Programs and agents")
-    await one.choose("Requests from afar", "Applications may ask")
+    await one.press("Security")
+    await one.press("Edit: AI agents and dynamic clients")
+    await one.choose("Backchannel authentication (CIBA)", "On, for members")
     await one.press("Continue")
-    await one.press("Change programs and agents")
-    await one.reads("may ask your own members for a yes")
+    await one.press("Edit rules for agents and clients")
+    await one.reads("can ask members to approve requests on another device")
 
 
 @job("texts in English and German")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Settings")
-    await one.press("Brand")
-    await one.press("Texts")
+    await one.press("Branding")
+    await one.press("Custom text")
     await one.type("Footer", "Globex, Berlin")
     await one.press("Save")
     await one.reads("Globex, Berlin")
@@ -85,29 +82,27 @@ async def _(one: CountedClicks, _: Town) -> None:
 
 @job("colours and corners")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Settings")
-    await one.press("Brand")
-    await one.press("Looks")
-    await one.type("Colour", "#a01040")
-    await one.choose("Corners", "Square")
+    await one.press("Branding")
+    await one.type("Primary color", "#a01040")
+    await one.choose("Corner radius", "Square")
     await one.press("Save")
-    await one.reads("How it looks")
+    await one.reads("Preview")
     assert await one.page.evaluate("document.querySelector('[name=primary_color]').value") == "#a01040"
 
 
 @job("terms published, and accepted")
 async def _(one: CountedClicks, town: Town) -> None:
     await one.press("Settings")
-    await one.press("Terms")
+    await one.press("Terms of service")
     await one.type("Version", "2026-11")
-    await one.type("Address", "https://globex.example/terms")
+    await one.type("URL", "https://globex.example/terms")
     await one.type_moment("Accept by", f"{datetime.now(UTC) + timedelta(days=30):%m%d%Y}\t1200A")
     await one.press("Save")
     await one.reads("2026-11")
     # The next sign-in to an application asks.
     async with new_page(town.page.chromium, BASE_URL, scripts=True) as one.page:
         await one.page.open(asking(town))
-        await enter(one.page, {"E-mail address": town.world.bob.email})
+        await enter(one.page, {"Email address": town.world.bob.email})
         await enter(one.page, {"Password": PASSWORD})
         async with one.page.loading():
             await one.pick("I accept")
@@ -117,24 +112,24 @@ async def _(one: CountedClicks, town: Town) -> None:
 
 @job("a rule for risk, in shadow with its report")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Signing in")
-    await one.press("Risk")
-    await one.press("Add a rule")
-    await one.type("Name of the rule", "New devices")
-    await one.choose("What happens", "Ask for a second")
-    await one.choose("Device", "On a device that is new to the person")
-    await one.press("Add a rule")
-    await one.reads("New devices", "In shadow", "It would have met")
+    await one.press("Security")
+    await one.press("Risk policies")
+    await one.press("Add policy")
+    await one.type("Policy name", "New devices")
+    await one.choose("Action", "Require MFA")
+    await one.choose("Device", "New device")
+    await one.press("Add policy")
+    await one.reads("New devices", "Report-only", "would have matched")
 
 
 @job("lines for nginx")
 async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Applications")
-    await one.press("Add an application")
-    await one.pick("An application behind a proxy")
+    await one.press("Create application")
+    await one.pick("Application behind a reverse proxy")
     await one.type("Name", "Wiki")
-    await one.type("2. Under which host do people open it?", "wiki.globex.example")
-    await one.press("Add the application")
+    await one.type("2. At which host name do people open the application?", "wiki.globex.example")
+    await one.press("Create application")
     lines = str(await one.page.evaluate("[...document.querySelectorAll('pre')].map(one => one.textContent).join()"))
     assert "auth_request " in lines
     assert "server_name wiki.globex.example" in lines
@@ -142,9 +137,9 @@ async def _(one: CountedClicks, _: Town) -> None:
 
 @job("mails held back")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Signing in")
-    await one.press("Held back")
-    await one.reads("Mails in an hour", "Held back 0")
+    await one.press("Security")
+    await one.press("Rate-limited emails")
+    await one.reads("Emails per hour", "Rate-limited emails 0")
 
 
 @job("who signed in, and how")
@@ -156,19 +151,20 @@ async def _(one: CountedClicks, _: Town) -> None:
 @job("why one cannot, with the attempts")
 async def _(one: CountedClicks, town: Town) -> None:
     tab = await (await Tabs(unlimited(town.postern)).tab().open(asking(town))).send(email=town.world.bob.email)
-    assert "not right" in (await tab.send(password="not his at all")).page.text
+    assert "The password is incorrect" in (await tab.send(password="not his at all")).page.text
     await one.press("People")
     await one.press(town.world.bob.email)
-    await one.reads("May this person sign in?", "Wrong password")
+    await one.reads("Access to applications", "Wrong password")
 
 
 @job("texts of an organization approved", OF_PLATFORM)
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Brand")
+    await one.press("Organizations")
     await one.press("Approvals")
+    await one.press("Custom text approvals")
     await one.press("Globex")
-    await one.press("Approve these texts")
-    await one.press("Approve these texts")
+    await one.press("Approve texts")
+    await one.press("Approve texts")
     await one.reads("Approved")
 
 
@@ -215,7 +211,7 @@ async def test_another_account_of_the_same_browser_is_two_presses_away(town: Tow
     await page.show(width=WIDE)
     for person in both:
         await page.open("/ui/sign-in?again=another&to=/ui")
-        await enter(page, {"E-mail address": person.email})
+        await enter(page, {"Email address": person.email})
         await enter(page, {"Password": PASSWORD})
     await page.open(HOME)
     one = CountedClicks(page)

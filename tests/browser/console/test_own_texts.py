@@ -39,17 +39,16 @@ async def entered(page: Page, scene: Inviting, at: str, languages: str = "en,de"
 async def test_title_subject_and_footer_in_two_languages_take_twelve_actions_at_most(page: Page, scene: Inviting) -> None:
     await entered(page, scene, HOME)
     owner = CountedKeys(page)
-    await owner.press("Settings")
-    await owner.press("Brand")
-    await owner.press("Texts")
-    await owner.type("Sign-in: Title, without an application Sign in", "Welcome to Acme")
-    await owner.type("Mail: Invitation: Subject Invitation to {organization}", "{organization} asks you in")
+    await owner.press("Branding")
+    await owner.press("Custom text")
+    await owner.type("Sign-in: Title \u2013 without an application Sign in", "Welcome to Acme")
+    await owner.type("Email: Invitation: Subject Invitation to {organization}", "{organization} asks you in")
     await owner.type("Footer", "Acme GmbH, Berlin")
     await owner.press("Save")
     await owner.reads("Welcome to Acme", "Acme asks you in", "Acme GmbH, Berlin")
     await owner.press("Deutsch")
-    await owner.type("Sign-in: Title, without an application Anmelden", "Willkommen bei Acme")
-    await owner.type("Mail: Invitation: Subject Einladung zu {organization}", "{organization} lädt Sie ein")
+    await owner.type("Sign-in: Title \u2013 without an application Anmelden", "Willkommen bei Acme")
+    await owner.type("Email: Invitation: Subject Einladung zu {organization}", "{organization} lädt Sie ein")
     await owner.type("Footer", "Acme GmbH, Berlin, Deutschland")
     await owner.press("Save")
     await owner.reads("Willkommen bei Acme", "Acme lädt Sie ein", "Acme GmbH, Berlin, Deutschland")
@@ -70,13 +69,13 @@ async def test_title_subject_and_footer_in_two_languages_take_twelve_actions_at_
 async def test_pages_of_texts_are_sound_when_they_are_full_and_when_something_is_wrong(page: Page, scene: Inviting) -> None:
     await entered(page, scene, f"{TEXTS}/sign_in/en")
     await require_sound(page)
-    await page.fill("Title, with an application Sign in to {service}", "<b>no</b>")
+    await page.fill("Title \u2013 with an application Sign in to {service}", "<b>no</b>")
     # Enter in a field saves, and takes none of ours back.
     async with page.loading():
         await page.press("Enter")
-    assert "HTML would be shown as it stands" in await page.text()
-    assert "{service} must stand in the text" not in await page.described("Title, with an application Sign in to {service}")
-    assert "HTML would be shown" in await page.described("Title, with an application Sign in to {service}")
+    assert "HTML is not supported and would be shown as text" in await page.text()
+    assert "The text must contain {service}" not in await page.described("Title \u2013 with an application Sign in to {service}")
+    assert "HTML is not supported" in await page.described("Title \u2013 with an application Sign in to {service}")
     await require_sound(page)
     scene.people.change(
         "insert into organization_texts (id, org_id, key, language, text, based_on, updated_at)"
@@ -94,7 +93,7 @@ async def test_pages_of_texts_are_sound_when_they_are_full_and_when_something_is
 
 async def test_a_mail_looks_in_the_console_as_in_a_program_for_mail(page: Page, scene: Inviting) -> None:
     await entered(page, scene, f"{TEXTS}/mails/invitation/de")
-    await page.follow("See it as HTML")
+    await page.follow("View as HTML")
     colours, lines = {}, set()
     for scheme in ("light", "dark"):
         for width in (NARROW, WIDE):

@@ -35,17 +35,20 @@ async def entered(page: Page, scene: Inviting, at: str) -> None:
 async def test_a_second_factor_outside_germany_takes_ten_actions_at_most(page: Page, scene: Inviting) -> None:
     await entered(page, scene, HOME)
     owner = CountedClicks(page)
-    await owner.press("Signing in")
-    await owner.press("Risk")
-    await owner.press("Add a rule")
-    await owner.type("Name of the rule", "Second factor outside Germany")
+    await owner.press("Security")
+    await owner.press("Risk policies")
+    await owner.press("Add policy")
+    await owner.type("Policy name", "Second factor outside Germany")
     await owner.type("Outside these countries", "DE")
-    await owner.press("Add a rule")
+    await owner.press("Add policy")
     await owner.reads(
-        "In shadow", "Ask for a second factor", "It would have met 0 sign-ins.", "It would have asked you for a second factor."
+        "Report-only",
+        "Require MFA",
+        "0 sign-ins of the last 30 days would have matched.",
+        "This policy would have required MFA at your own sign-in.",
     )
-    await owner.press("Let it count")
-    await owner.reads("Counts")
+    await owner.press("Enforce")
+    await owner.reads("Enforced")
     assert len(owner.actions) <= MOST, told(owner.actions)
     (kept,) = (await scene.request("GET", API)).json()["policies"]
     assert (kept["when"]["except_countries"], kept["action"], kept["counts"]) == (["DE"], "second_factor", True)
@@ -56,25 +59,25 @@ async def test_a_second_factor_outside_germany_takes_ten_actions_at_most(page: P
 async def test_the_page_is_sound_when_it_is_empty_and_when_something_is_wrong(page: Page, scene: Inviting) -> None:
     await entered(page, scene, RISK)
     await require_sound(page)
-    await page.follow("Add a rule")
+    await page.follow("Add policy")
     await require_sound(page)
-    await page.fill("Name of the rule", "Nowhere")
+    await page.fill("Policy name", "Nowhere")
     await page.fill("Outside these countries", "Germany")
-    await page.follow("Add a rule")
-    assert "no country" in await page.text()
-    assert "no country" in await page.described("Outside these countries")
+    await page.follow("Add policy")
+    assert "is not a country code" in await page.text()
+    assert "is not a country code" in await page.described("Outside these countries")
     await require_sound(page)
     assert not await page.overflow()
 
 
 async def test_exceptions_are_rows_that_the_keyboard_adds_and_takes_away(page: Page, scene: Inviting) -> None:
     await entered(page, scene, RISK)
-    await tab_to(page, "Add an exception")
-    await _press(page, "Add an exception")
-    assert await page.focused() == "Address of the person, name of the team, or network"
+    await tab_to(page, "Add exception")
+    await _press(page, "Add exception")
+    assert await page.focused() == "Email address, team name, or network"
     await page.type(scene.ada.email)
     await page.press("Tab")
-    assert await page.focused() == "What it is"
+    assert await page.focused() == "Type"
     await page.press("Tab")
     await page.type("2100-12-31")
     await require_sound(page)
@@ -86,7 +89,7 @@ async def test_exceptions_are_rows_that_the_keyboard_adds_and_takes_away(page: P
     await page.open(RISK)
     await tab_to(page, "Remove")
     await _press(page, "Remove")
-    await page.follow("Save the exceptions")
+    await page.follow("Save exceptions")
     assert (await scene.request("GET", API)).json()["exceptions"] == []
 
 

@@ -29,19 +29,19 @@ def scopes(scene: Inviting) -> list[tuple[str, str]]:
 async def test_scopes_are_added_and_removed_in_rows(page: Page, scene: Inviting) -> None:
     await page.keep_cookie(COOKIE, signed_in(scene.postern, scene.people, scene.ada))
     await page.open(f"{APIS}/~new")
-    await page.fill("Address of the API", "https://api.acme.example/orders")
+    await page.fill("API identifier", "https://api.acme.example/orders")
     await page.fill("Name", "Orders")
-    await page.follow("Add an API")
+    await page.follow("Add API")
     at = (await page.place()).partition("?")[0]
     await page.open(f"{at}/scopes")
     for name, text in (("orders:read", "See your orders"), ("orders:write", "Order for you")):
-        await tab_to(page, "Add a scope")
-        await press(page, "Add a scope")
+        await tab_to(page, "Add scope")
+        await press(page, "Add scope")
         # The new row has the focus.
-        assert await page.focused() == "Name for programs"
+        assert await page.focused() == "Scope name"
         await page.type(name)
         await page.press("Tab")
-        assert await page.focused() == "What it allows, in plain words"
+        assert await page.focused() == "Description on the consent page"
         await page.type(text)
     await require_sound(page)
     assert not await page.overflow()

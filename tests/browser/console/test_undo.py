@@ -22,9 +22,9 @@ async def test_a_name_goes_back_by_keyboard_without_scripts_after_a_reload(plain
     await page.follow("Save")
     assert name(scene) == "Acme Works"
     await page.open(SETTINGS)
-    assert "Changed just now. Before that:" in await page.text()
+    assert "Changed just now. Previous values:" in await page.text()
     await require_sound(page)
-    await tab_to(page, "Put it back")
+    await tab_to(page, "Undo change")
     async with page.loading():
         await page.press("Enter")
     assert name(scene) == "Acme"
@@ -33,9 +33,9 @@ async def test_a_name_goes_back_by_keyboard_without_scripts_after_a_reload(plain
     token = await scene.people.token(scene.ada)
     answer = await scene.client.request("PATCH", "/api/organizations/acme", body={"name": "Acme Limited"}, token=token)
     assert answer.status == 200
-    await page.follow("Put it back")
-    assert "that change would be lost" in await page.text()
+    await page.follow("Undo change")
+    assert "Undoing would discard that change" in await page.text()
     assert name(scene) == "Acme Limited"
     await require_sound(page)
-    await page.follow("Back to the settings")
+    await page.follow("Back to settings")
     assert (await page.place()).endswith(SETTINGS)

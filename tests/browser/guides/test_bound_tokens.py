@@ -71,7 +71,7 @@ async def test_the_key_outlives_the_page_and_never_leaves_the_browser(
 
     # The person signs in, and the page of the application redeems the code with a proof.
     await page.open(scene.asking())
-    await enter(page, {"E-mail address": EMAIL})
+    await enter(page, {"Email address": EMAIL})
     await enter(page, {"Password": PASSWORD})
     await page.click("Allow")
     await page.arrived(CALLBACK)

@@ -118,7 +118,7 @@ async def _signs_in(page: Page, trusting: Trusting) -> None:
     assert went[0] == f"{WIKI}/.postern/sign-in?to=%2Fpage%3Fx%3D1"
     assert went[1].startswith(f"{BASE}/oauth/authorize?"), went
     assert (await page.place()).startswith(f"{BASE}/"), went
-    await enter(page, {"E-mail address": ADA})
+    await enter(page, {"Email address": ADA})
     await enter(page, {"Password": PASSWORD})
     await page.arrived(f"{WIKI}/page?x=1")
     assert ADA in await page.text()
@@ -128,7 +128,7 @@ async def _signs_in(page: Page, trusting: Trusting) -> None:
 async def _meets_a_refusal(page: Page) -> None:
     await page.open("/admin")
     assert page.status == 403
-    assert "You may not open this page" in await page.text()
+    assert "You do not have access to this page" in await page.text()
 
 
 async def _is_told_that_the_form_was_not_sent(page: Page, trusting: Trusting) -> None:
@@ -138,8 +138,8 @@ async def _is_told_that_the_form_was_not_sent(page: Page, trusting: Trusting) ->
     await page.follow("Save")
     assert (page.status, await page.place()) == (401, f"{WIKI}/save")
     shown = await page.text()
-    assert "You are not signed in any more" in shown
-    assert "has not reached The Wiki" in shown
+    assert "Your session has ended" in shown
+    assert "was not sent to The Wiki" in shown
     assert "letter" not in str(await page.evaluate("document.documentElement.outerHTML"))
     # The page wears its own style, which comes through the proxy, too.
     assert await page.evaluate("document.styleSheets.length") > 0

@@ -13,7 +13,7 @@ from tests.http.signing_in import PASSWORD
 
 # Where Chromium comes from.
 HERE: Final = "127.0.0.1"
-CHECKED: Final = "The check is done."
+CHECKED: Final = "Check complete."
 
 
 async def test_the_script_computes_while_somebody_fills_the_form_in(scripted_page: Page, postern: Postern, people: People) -> None:
@@ -22,8 +22,8 @@ async def test_the_script_computes_while_somebody_fills_the_form_in(scripted_pag
     await page.open("/ui/register")
     await require_sound(page)
     await require_keyboard(page)
-    await enter(page, {"E-mail address": "bob@example.org", "Choose a password": PASSWORD})
-    assert "We sent a link to bob@example.org" in await page.text()
+    await enter(page, {"Email address": "bob@example.org", "Choose a password": PASSWORD})
+    assert "A verification link was sent to bob@example.org" in await page.text()
     assert len(people.rows("select from users")) == 1
 
 
@@ -32,8 +32,8 @@ async def test_a_form_without_fields_is_sent_by_the_script(scripted_page: Page, 
     ada = await people.with_password(PASSWORD, "ada@example.org")
     await make_mails_busy(postern, HERE)
     await page.open("/ui/sign-in")
-    await enter(page, {"E-mail address": ada.email})
-    await page.click("Mail me a sign-in link instead")
+    await enter(page, {"Email address": ada.email})
+    await page.click("Email me a sign-in link instead")
     await page.arrived(f"{BASE_URL}/ui/check-mail")
     assert len(await Postbox(postern).empty()) == 1
 
@@ -43,9 +43,9 @@ async def test_a_sign_in_after_many_failures_by_keyboard(scripted_page: Page, po
     ada = await people.with_password(PASSWORD, "ada@example.org")
     await make_sign_ins_busy(postern, HERE)
     await page.open("/ui/sign-in")
-    await enter(page, {"E-mail address": ada.email})
+    await enter(page, {"Email address": ada.email})
     await enter(page, {"Password": "mistyped"})
-    assert await page.described("Password") == "That password is not right. Try again, or reset it."
+    assert await page.described("Password") == "The password is incorrect. Try again, or reset it."
     await enter(page, {"Password": PASSWORD})
     assert await page.place() == f"{BASE_URL}/ui"
 
@@ -54,7 +54,7 @@ async def test_without_scripts_the_page_says_how_long_to_wait(plain_page: Page, 
     page = plain_page
     await make_mails_busy(postern, HERE)
     await page.open("/ui/register")
-    assert "Wait an hour: then you can send this form once without the check." in await page.text()
+    assert "wait one hour. You can then send this form once without the check." in await page.text()
     assert CHECKED not in await page.text()
     await require_sound(page)
     await require_keyboard(page)

@@ -84,12 +84,12 @@ async def test_the_widget_stands_on_a_page_of_its_own_and_leads_back(
     site.scripts[SCRIPT] = OF_MAKER.partition(b"window.reached")[0]
     await make_mails_busy(postern, HERE)
     await page.open("/ui/register")
-    await enter(page, {"E-mail address": "bob@example.org", "Choose a password": PASSWORD})
-    assert "Are you a person?" in await page.text()
+    await enter(page, {"Email address": "bob@example.org", "Choose a password": PASSWORD})
+    assert "Confirm that you are human" in await page.text()
     await require_sound(page)
     await require_keyboard(page)
     await page.follow("Continue")
-    assert "We sent a link to bob@example.org" in await page.text()
+    assert "A verification link was sent to bob@example.org" in await page.text()
     assert len(people.rows("select from users")) == 1
 
 
@@ -98,7 +98,7 @@ async def test_the_script_of_the_maker_reaches_nothing_of_ours(scripted_page: Pa
     site.scripts[SCRIPT] = OF_MAKER
     await make_mails_busy(postern, HERE)
     await page.open("/ui/register")
-    await enter(page, {"E-mail address": "bob@example.org", "Choose a password": PASSWORD})
+    await enter(page, {"Email address": "bob@example.org", "Choose a password": PASSWORD})
     assert await page.evaluate("window.reached") == {
         "cookie": "",
         "window": False,
@@ -118,7 +118,7 @@ async def test_without_scripts_the_page_says_how_long_to_wait(plain_page: Page, 
     page = plain_page
     await make_mails_busy(postern, HERE)
     await page.open("/ui/register")
-    await enter(page, {"E-mail address": "bob@example.org", "Choose a password": PASSWORD})
-    assert "Wait an hour: then you can send this form once without the check." in await page.text()
+    await enter(page, {"Email address": "bob@example.org", "Choose a password": PASSWORD})
+    assert "wait one hour. You can then send this form once without the check." in await page.text()
     await require_sound(page)
     await require_keyboard(page)

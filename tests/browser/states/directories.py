@@ -19,7 +19,7 @@ _WARNED: Final = TestedCheck(
     name="ldap_addresses",
     state=CheckState.PASSED,
     told="Your organization has proved no mail domain yet. Until it has, nobody signs in through this.",
-    mend="Add the mail domain of your people to your organization, and prove it.",
+    mend="Add the email domain of your people to your organization, and verify it.",
 )
 _AT_FIELD: Final = TestedCheck(
     name="ldap_bind",
@@ -64,8 +64,8 @@ STATES: Final = (
     *(
         State(f"a directory's password that {why}", _PASSWORD, {**_ASKED, "errors": {"": said}}, *more)
         for why, said, *more in (
-            ("was wrong", "The directory does not take this name and password"),
-            ("has expired there", "Your password at the directory has expired: change it there first"),
+            ("was wrong", "The directory did not accept this name and password"),
+            ("has expired there", "Your directory password has expired. Change it in the directory first."),
             ("we stopped", "Too many attempts in a short time. Try again in 30 minutes."),
             ("reached nobody", f"{_AWAY} give your administrator this reference: 0193-7ab2", ENDLESS),
         )
@@ -73,6 +73,6 @@ STATES: Final = (
     State(
         "a directory's password that failed a test",
         _PASSWORD,
-        {**_ASKED, "is_test": True, "errors": {"": "The directory does not take this name and password"}},
+        {**_ASKED, "is_test": True, "errors": {"": "The directory did not accept this name and password"}},
     ),
 )

@@ -988,7 +988,7 @@ STATES: Final = (
         ],
         offers=_PROVIDERS[2:],
         logos={"codehost": shipped_pages().asset_url("postern.svg")},
-        done="The account is connected.",
+        done="Account connected.",
     ),
     _account(
         "account, connections, refused",

@@ -93,7 +93,7 @@ async def by_preset(house: Tenant, page: Page) -> str:
 
     if "mcp-clients" not in known():
         await page.open("/ui/o/acme/applications/~new?kind=mcp")
-        await page.follow("Add the application")
+        await page.follow("Create application")
         there = f"{_SERVICES}/mcp-clients"
         addresses = house.ada.ask("GET", there)["redirect_uris"]
         # Of an application on people's devices, the ports of addresses on the device itself do not count.

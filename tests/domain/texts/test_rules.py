@@ -29,10 +29,10 @@ ENGLISH: Final = {
     "sign_in.title": "Sign in",
     "sign_in.title_to": "Sign in to {service}",
     "sign_in.next": "Continue",
-    "sign_in.email": "E-mail address",
+    "sign_in.email": "Email address",
     "second_factor.explained": "Open your app.",
     "mail_invitation.subject": "Invitation to {organization}",
-    "consent.title": "Allow {service} to use your account?",
+    "consent.title": "Allow {service} to access your account?",
 }
 GERMAN: Final = {**ENGLISH, "sign_in.title": "Melden Sie sich bitte hier bei uns an: willkommen", "second_factor.explained": "x" * 400}
 RULES: Final = TextRules({EN: ENGLISH, DE: GERMAN}, ENGLISH, {"acme.example", "xn--bcher-kva.example"})

@@ -36,7 +36,7 @@ async def test_its_client_registers_itself_and_calls_a_tool(documented: Workshop
             assert (said["client_id"].partition(":")[0], said["resource"]) == ("open", documented.resource)
             await sign_in(page, address, documented.ada)
             shown = await page.text()
-            assert shown.index("program that nobody has registered, on this device") < shown.index("It calls itself FastMCP Client")
+            assert shown.index("unregistered app on this device") < shown.index("The app calls itself FastMCP Client")
             assert "Read your notes" in shown
             await page.click("Allow")
             assert await calling.told("Tools:") == tools[server]

@@ -9,7 +9,7 @@ from tests.places import ROOT
 
 
 def test_the_guide_names_the_versions_that_are_tried() -> None:
-    tried = PAGE.text[PAGE.text.index("**Tried**") : PAGE.text.index("## In Postern")]
+    tried = PAGE.text[PAGE.text.index("**Tried**") : PAGE.text.index("## Set up Postern")]
     pinned = json.loads((GUARDS / "package.json").read_text())["dependencies"]
     (python,) = re.findall(r"^mcp==(\S+)", (ROOT / "ops/requirements-frameworks.lock").read_text(), re.MULTILINE)
     assert f"mcp {python} " in tried
@@ -17,7 +17,7 @@ def test_the_guide_names_the_versions_that_are_tried() -> None:
     for name in ("@modelcontextprotocol/sdk", "@modelcontextprotocol/client", "mcp-remote"):
         assert f"{name} {pinned[name]}" in told
     assert f"FastMCP {FASTMCP} " in told
-    assert f"MCP Inspector {INSPECTOR} " in told
+    assert f"MCP Inspector {INSPECTOR}." in told
 
 
 def test_the_programs_can_be_read_and_check_what_the_guide_promises() -> None:

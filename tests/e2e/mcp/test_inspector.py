@@ -67,7 +67,7 @@ async def test_the_inspector_registers_itself_and_calls_a_tool(documented: Works
                 assert asked(address)["client_id"].startswith("open:")
                 await sign_in(page, address, documented.ada)
                 shown = await page.text()
-                assert shown.index("program that nobody has registered, on this device") < shown.index("It calls itself MCP Inspector")
+                assert shown.index("unregistered app on this device") < shown.index("The app calls itself MCP Inspector")
                 await page.click("Allow")
                 with trio.fail_after(PATIENCE):
                     assert await process.wait() == 0, log.read_text()[-4000:]

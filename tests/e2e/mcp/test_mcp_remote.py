@@ -101,7 +101,7 @@ async def test_mcp_remote_registers_itself_and_calls_a_tool(documented: Workshop
                 assert asked(address)["client_id"].startswith("open:")
                 await sign_in(page, address, documented.ada)
                 shown = await page.text()
-                assert shown.index("program that nobody has registered, on this device") < shown.index("It calls itself MCP")
+                assert shown.index("unregistered app on this device") < shown.index("The app calls itself MCP")
                 # The page of mcp-remote may close itself.
                 await page.click("Allow")
                 await proxy.tell("initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo=client)

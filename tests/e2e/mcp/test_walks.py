@@ -53,7 +53,7 @@ async def answered(calling: Program, tool: str, **arguments: Any) -> str:
 
 async def sign_in(page: Page, address: str, person: Person) -> None:
     await page.open(address)
-    await enter(page, {"E-mail address": person.email})
+    await enter(page, {"Email address": person.email})
     await enter(page, {"Password": PASSWORD})
 
 
@@ -65,13 +65,13 @@ async def answer(page: Page, address: str, button: str = "Allow") -> None:
 
 @pytest.mark.parametrize(("client", "server"), PAIRS)
 async def test_a_person_lets_a_client_in(workshop: Workshop, page: Page, client: str, server: str) -> None:
-    await walk(workshop, page, client, server, ["Take access away from Assistant", "Take access away"])
+    await walk(workshop, page, client, server, ["Revoke access for Assistant", "Revoke access"])
 
 
 @pytest.mark.parametrize(("client", "server"), PAIRS)
 async def test_a_person_lets_a_client_in_that_nobody_has_registered(documented: Workshop, page: Page, client: str, server: str) -> None:
     """A client by document acts as the person's agent, so what it does ends at one API, and at once."""
-    await walk(documented, page, client, server, ["End what Assistant does at Tools"])
+    await walk(documented, page, client, server, ["Revoke access of Assistant to Tools"])
 
 
 async def test_a_client_registers_itself_and_calls_a_tool(documented: Workshop, page: Page) -> None:
@@ -83,7 +83,7 @@ async def test_a_client_registers_itself_and_calls_a_tool(documented: Workshop, 
             assert said["client_id"].startswith("open:")
             await sign_in(page, address, documented.ada)
             shown = await page.text()
-            assert shown.index("program that nobody has registered, on this device") < shown.index("It calls itself Assistant")
+            assert shown.index("unregistered app on this device") < shown.index("The app calls itself Assistant")
             await answer(page, address)
             assert await calling.told("Tools:") == "who_am_i add_note"
             assert await answered(calling, "who_am_i") == documented.ada.id
@@ -136,7 +136,7 @@ async def walk(workshop: Workshop, page: Page, client: str, server: str, end: Se
             await calling.ask("who_am_i")
             address = await calling.told("Open ")
             await page.open(address)
-            await answer(page, address, "Do not allow")
+            await answer(page, address, "Deny")
             with pytest.raises(AssertionError, match="access_denied"):
                 await calling.line()
 
@@ -164,7 +164,7 @@ async def test_the_application_for_clients_without_a_document_lets_them_in(works
     await sign_in(page, f"{issuer}/ui/sign-in", workshop.ada)
     if "mcp-clients" not in (known := {one["slug"]: one for one in workshop.ada.ask("GET", services)["services"]}):
         await page.open(f"{issuer}/ui/o/acme/applications/~new?kind=mcp")
-        await page.follow("Add the application")
+        await page.follow("Create application")
         known = {one["slug"]: one for one in workshop.ada.ask("GET", services)["services"]}
     with workshop.serving("server.py"):
         async with workshop.program(client, ASSISTANT_ID=known["mcp-clients"]["client_id"]) as calling:

@@ -102,7 +102,7 @@ async def test_keycloak_js_signs_a_person_in_refreshes_and_signs_out(house: Tena
 async def signs_in(page: Page, house: Tenant) -> None:
     await page.open("/")
     await page.arrived(f"{house.issuer}/ui/sign-in")
-    await enter(page, {"E-mail address": house.ada.email})
+    await enter(page, {"Email address": house.ada.email})
     await enter(page, {"Password": PASSWORD})
     await page.click("Allow")
     await shows_name(page)

@@ -51,7 +51,7 @@ async def test_a_program_runs_as_it_stands_and_signs_a_person_in(key: str, house
             await page.open("/")
             await shows(page, SIGN_IN)
             await press(page, SIGN_IN, f"{house.issuer}/ui/sign-in")
-            await enter(page, {"E-mail address": house.ada.email})
+            await enter(page, {"Email address": house.ada.email})
             await enter(page, {"Password": PASSWORD})
             await page.click("Allow")
             await shows(page, f"Hello Ada Lovelace {SIGN_OUT}")

@@ -72,7 +72,7 @@ def test_an_undamaged_backup_is_proved_and_the_audit_log_hears_of_it(
 
     monkeypatch.setattr(secrets, "token_hex", remembered)
     status, lines = checked(str(backup.folder.path), *scratch(backup))
-    assert lines[-1].endswith("proved. It restores, has its contents, opens, verifies and signs in.")
+    assert lines[-1].endswith("verified. It restores, has its contents, opens, verifies and signs in.")
     assert status == OK
     assert [line[:15].split()[1] for line in lines[:-1]] == ["manifest", "dump", "schema", "rows", "ties", "sealed", "audit", "sign-in"]
     assert lines[2].endswith(f" tables and views, {len(shipped())} migration{'s' * (len(shipped()) > 1)}")
@@ -280,7 +280,7 @@ def test_a_copy_that_was_restored_by_other_means_is_proved_and_left_without_the_
 ) -> None:
     copy = damaged("select 1")
     status, lines = checked(str(backup.folder.path), "--database", copy)
-    assert (status, lines[-1]) == (OK, f"{backup.folder.path.name}: proved. It restores, has its contents, opens, verifies and signs in.")
+    assert (status, lines[-1]) == (OK, f"{backup.folder.path.name}: verified. It restores, has its contents, opens, verifies and signs in.")
     with psycopg.connect(copy) as connection:
         assert connection.execute("select count(*) from users where email like 'backup-canary%'").fetchone() == (0,)
         assert connection.execute("select count(*) from audit_entries where action = 'platform.owner.created'").fetchone() == (2,)
@@ -436,8 +436,8 @@ async def test_the_doctor_names_missing_tables_held_work_and_the_last_proof(dama
         assert (await checks.jobs(settings, postern)).verdict is Verdict.OK
         await hold(url, [OutgoingWork.SIEM])
         held = await checks.jobs(settings, postern)
-        assert (held.verdict, "held since a restore: siem" in held.text) == (Verdict.WARN, True)
-        assert (await checks.backups(postern)).text.startswith("none was ever proved")
+        assert (held.verdict, "paused since a restore: siem" in held.text) == (Verdict.WARN, True)
+        assert (await checks.backups(postern)).text.startswith("none was ever verified")
         for age, verdict in ((8, Verdict.WARN), (1, Verdict.OK)):
             with psycopg.connect(url) as connection:
                 connection.execute(

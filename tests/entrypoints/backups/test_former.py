@@ -24,7 +24,7 @@ from entrypoints.failures import OK, StartFailed
 from tests.adapters.postgres.migrating.former import CHANGED, EARLIER, FORMER, copy_rows, make_former
 from tests.entrypoints.backups.installation import KEY, BackedUp, database_beside, settings_for
 
-PROVED: Final = ": proved. It restores, has its contents, opens, verifies and signs in."
+PROVED: Final = ": verified. It restores, has its contents, opens, verifies and signs in."
 NOWHERE: Final = "postgresql://nobody@127.0.0.1:1/nothing"
 
 

@@ -170,7 +170,7 @@ def test_a_copy_that_our_restore_made_passes_its_check_and_a_second_one(
         return [line for line in capsys.readouterr().out.splitlines() if not line.startswith("ok ")]
 
     assert restored(backup, empty, tmp_path) == OK
-    proved = [f"{backup.folder.path.name}: proved. It restores, has its contents, opens, verifies and signs in."]
+    proved = [f"{backup.folder.path.name}: verified. It restores, has its contents, opens, verifies and signs in."]
     assert checked() == proved
     assert checked() == proved
     assert work.run(parsed("jobs", "release", "--kind", "mail"), settings) == OK

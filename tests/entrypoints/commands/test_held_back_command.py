@@ -57,19 +57,19 @@ async def test_an_operator_lifts_a_budget_for_a_while_and_ends_it(
     postern: Postern, people: People, database_url: str, tmp_path: Path
 ) -> None:
     operator = HeldBackConsole(database_url, tmp_path)
-    assert await operator("list") == "Nothing was held back in the last day.\n"
+    assert await operator("list") == "No rate-limited emails in the last day.\n"
     assert [await asked(postern) for _ in range(2)] == [True, False]
     shown = await operator("list")
-    assert "network 203.0.113.0/24: 1 held back since" in shown
+    assert "network 203.0.113.0/24: 1 rate-limited since" in shown
     assert "1 of 1 used" in shown
     network = ("--budget", "network", "--key", "203.0.113.7")
-    assert "network 203.0.113.0/24 has no budget until" in await operator("lift", *network, "--hours", "3")
+    assert "network 203.0.113.0/24 has no email rate limit until" in await operator("lift", *network, "--hours", "3")
     assert await asked(postern)
     listed = json.loads(await operator("list", "--json"))
     (one,) = [one for one in listed["items"] if one["budget"] == "network"]
     assert one["exempt_until"] is not None
     assert "; lifted until" in await operator("list")
-    assert await operator("restore", one["id"]) == "The budget counts again.\n"
+    assert await operator("restore", one["id"]) == "The email rate limit applies again.\n"
     assert not await asked(postern)
     names = [row["action"] for row in people.rows("select action from audit_log where action like 'platform.mail_budget%%' order by id")]
     assert names == ["platform.mail_budget.lifted", "platform.mail_budget.restored"]

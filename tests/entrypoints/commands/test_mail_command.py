@@ -13,7 +13,7 @@ TEXT = "Follow this:\n\nhttps://id.example/verify?token=abc_-1\n\nBell: \x07\n"
 Run = Callable[..., tuple[int, str, str]]
 
 
-def write(directory: Path, name: str, to: str = "ada@example.org", subject: str = "Confirm your e-mail address", text: str = TEXT) -> None:
+def write(directory: Path, name: str, to: str = "ada@example.org", subject: str = "Verify your email address", text: str = TEXT) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     unfinished = directory / f".{name}"
     unfinished.write_text(f"To: {to}\nSubject: {subject}\nDate: Sun, 01 Mar 2026 12:30:00 +0000\n\n{text}")
@@ -42,8 +42,8 @@ def test_the_list_has_the_newest_first(tmp_path: Path, run: Run) -> None:
     status, out, _ = run("list", "--limit", "2")
     assert status == OK
     assert out.splitlines() == [
-        "id-2  2026-03-01 12:30 UTC  2@example.org  Confirm your e-mail address",
-        "id-1  2026-03-01 12:30 UTC  1@example.org  Confirm your e-mail address",
+        "id-2  2026-03-01 12:30 UTC  2@example.org  Verify your email address",
+        "id-1  2026-03-01 12:30 UTC  1@example.org  Verify your email address",
     ]
     assert run("list", "--to", "0@EXAMPLE.org")[1].startswith("id-0  ")
     assert run("list", "--subject", "nothing like it") == (OK, "", "")
@@ -53,7 +53,7 @@ def test_a_mail_is_shown_without_what_a_terminal_would_obey(tmp_path: Path, run:
     write(tmp_path / "mail", "id-1")
     status, out, _ = run("show")
     assert status == OK
-    head = "To: ada@example.org\nSubject: Confirm your e-mail address\nSent: 2026-03-01 12:30 UTC\n\n"
+    head = "To: ada@example.org\nSubject: Verify your email address\nSent: 2026-03-01 12:30 UTC\n\n"
     assert out == head + TEXT.replace("\x07", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -62,16 +62,16 @@ def test_the_link_of_the_newest_mail_that_fits(tmp_path: Path, run: Run) -> None
         write(tmp_path / "mail", name, text=f"x\n\nhttps://id.example/{link}\n")
     write(tmp_path / "mail", "id-3", to="bob@example.org", text="x\n\nhttps://id.example/bob\n")
     assert run("show", "--link", "--to", "ada@example.org") == (OK, "https://id.example/new\n", "")
-    assert run("show", "--link", "--to", "ada@example.org", "--subject", "confirm") == (OK, "https://id.example/new\n", "")
+    assert run("show", "--link", "--to", "ada@example.org", "--subject", "verify") == (OK, "https://id.example/new\n", "")
     assert run("show", "--link", "id-1") == (OK, "https://id.example/old\n", "")
 
 
 def test_a_mail_that_is_not_there_is_one_sentence(tmp_path: Path, run: Run) -> None:
     write(tmp_path / "mail", "id-1", text="no link")
-    sentence = "postern: There is no such mail; `postern mail list` shows all\n"
+    sentence = "postern: Email not found; `postern mail list` shows all\n"
     for arguments in (("--to", "eve@example.org"), ("id-2",), ("id-1", "--subject", "other"), ("../mail/id-1",)):
         assert run("show", *arguments) == (FAILURE, "", sentence)
-    assert run("show", "--link") == (FAILURE, "", "postern: The mail 'Confirm your e-mail address' to ada@example.org has no link\n")
+    assert run("show", "--link") == (FAILURE, "", "postern: The mail 'Verify your email address' to ada@example.org has no link\n")
 
 
 def test_a_mail_that_is_on_its_way_is_waited_for(tmp_path: Path, run: Run) -> None:
@@ -83,7 +83,7 @@ def test_a_mail_that_is_on_its_way_is_waited_for(tmp_path: Path, run: Run) -> No
     finally:
         timer.join()
     status, _, said = run("show", "--to", "eve@example.org", "--wait", "1")
-    assert (status, said) == (FAILURE, "postern: There is no such mail yet; `postern mail list` shows all\n")
+    assert (status, said) == (FAILURE, "postern: Email not found yet; `postern mail list` shows all\n")
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ async def test_an_organization_is_led_through_its_states(postern: Postern, rows:
     assert "status    suspended" in (shown := await postern("show", "--organization", "acme"))
     assert shown.count("Unpaid") == 1
     assert await postern("activate", "--organization", "acme") == "acme is active again.\n"
-    assert await postern("reject", "--organization", "spam", "--reason", "Spam") == "spam is rejected for good.\n"
+    assert await postern("reject", "--organization", "spam", "--reason", "Spam") == "spam is rejected permanently.\n"
     entries = rows("select action, actor_id, organization_id, details from audit_log order by id")
     assert [(entry["action"], entry["organization_id"], entry["details"]) for entry in entries] == [
         ("organization.approved", acme, {"tier": "professional", "operator": "grace"}),

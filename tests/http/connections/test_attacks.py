@@ -50,7 +50,7 @@ async def test_an_answer_without_an_address_or_without_a_name_says_so(scene: Con
     tabs = scene.browser()
     answer = await scene.arrive(tabs, provider)
     assert await scene.who(tabs) is None
-    assert b"told no email address" in answer.body
+    assert b"did not send your email address" in answer.body
     newest = (await recorded(scene, provider))[0]
     assert newest["reference"].encode() in answer.body
     scene.directory.email, scene.directory.subject = ADA, ""

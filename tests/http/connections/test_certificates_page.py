@@ -36,10 +36,10 @@ async def test_the_page_says_when_nothing_was_read_yet(refreshing: Refreshing) -
     refreshing.provider = await scene.own_provider(domain="")
     owner = scene.signed_in(scene.speaker, age=1)
     place = f"/ui/o/acme/directories/{refreshing.provider}/certificates"
-    assert "Postern has not read them yet" in PageReader((await owner.request("GET", place)).body).text
+    assert "Postern has not read the metadata yet" in PageReader((await owner.request("GET", place)).body).text
     await refreshing.sweep()
     read = PageReader((await owner.request("GET", place)).body).text
-    assert "Postern has not read them yet" not in read
+    assert "Postern has not read the metadata yet" not in read
     assert "Last read" in read
 
 

@@ -245,7 +245,7 @@ async def test_the_page_decides_and_checks(scene: Asserting) -> None:
     await tested(scene)
     tab = await scene.browser(scene.boss).tab().open(f"{DIRECTORIES}/{scene.provider}/assertions".replace("{org_slug}", "acme"))
     assert DRAFT in tab.page.text
-    assert "The provider issues assertions" in tab.page.text
+    assert "Accept identity assertions of this identity provider" in tab.page.text
     save, ask = [at for at, form in enumerate(tab.page.forms) if "/assertions" in form.action]
     await tab.send(ask, assertion=scene.assertion())
     assert "The application would get a token." in tab.page.text
@@ -274,11 +274,11 @@ async def test_the_page_of_a_directory_by_saml_takes_keys(scene: Asserting, dire
     for keys in ("no JSON", "[]", "1"):
         await tab.send(save, issues="yes", subject="sub", issuer=directory.issuer, jwks=keys)
         assert tab.status == 400
-        assert "This is no JSON Web Key Set" in tab.page.text
+        assert "This is not a valid JSON Web Key Set." in tab.page.text
     await tab.send(save, issues="yes", subject="sub", issuer="", jwks="")
-    assert "Say which issuer the assertions name" in tab.page.text
+    assert "Enter the issuer of the assertions and its keys" in tab.page.text
     await tab.send(save, issues="yes", subject="sub", issuer=directory.issuer, jwks=json.dumps({"keys": [public_jwk("one", KEY)]}))
     assert (await record(scene))["issues_assertions"]
     # An administrator sees it, and does not decide.
     tab = await scene.browser(scene.resident(scene.acme, "admin")).tab().open(tab.place.partition("?")[0])
-    assert "An owner decides about it." in tab.page.text
+    assert "Only an owner can change this." in tab.page.text

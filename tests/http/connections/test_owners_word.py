@@ -163,7 +163,7 @@ async def test_the_page_shows_what_becomes_active_and_a_form_of_before_does_noth
     assert form.fields["digest"] == before["digest"]
     await swapped(scene, provider, administrator(scene))
     stale = await owner.request("POST", form.action, form.fields)
-    assert (stale.status, b"not those that you have seen" in stale.body) == (409, True)
+    assert (stale.status, b"were changed after you opened them" in stale.body) == (409, True)
     now = await scene.record(provider)
     assert (now["state"], now["digest"] == before["digest"]) == ("tested", False)
     # The page shows what is there now, and carries its digest.

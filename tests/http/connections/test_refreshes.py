@@ -206,7 +206,7 @@ async def test_owners_hear_of_metadata_that_fail_for_days_and_of_another_entity_
     refreshing.publish(metadata(NEW, entity="https://evil.example"))
     await refreshing.sweep()
     (mail,) = await refreshing.mails()
-    assert "another directory" in mail.subject
+    assert "another identity provider" in mail.subject
     await refreshing.sweep()
     assert await refreshing.mails() == []
     assert refreshing.metrics.endings[-1] == (0, 0, 1)

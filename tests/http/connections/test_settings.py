@@ -174,7 +174,13 @@ async def test_a_directory_is_connected_on_the_pages(scene: ConnectionScene) -> 
     provider = str((await scene.request("GET", PATH)).json()[0]["id"])
     place = f"{PAGES}/{provider}/connection"
     shown = PageReader((await owner.request("GET", f"{PAGES}/{provider}")).body)
-    steps = ("1. What to enter there", "2. The directory", "3. Test", "4. Let people in", "SAML, by hand")
+    steps = (
+        "1. Enter these values at the identity provider",
+        "2. Identity provider metadata",
+        "3. Test",
+        "4. Activate the identity provider",
+        "SAML settings",
+    )
     assert [shown.text.index(one) for one in steps] == sorted(shown.text.index(one) for one in steps)
     # What only OpenID Connect has is not asked for.
     assert not {"client_id", "client_secret", "scopes"} & {name for form in shown.forms for name in form.fields}
@@ -193,8 +199,8 @@ async def test_a_directory_is_connected_on_the_pages(scene: ConnectionScene) -> 
     assert (await record(scene, provider))["state"] == "active"
     await scene.keep_recorded()
     listed = PageReader((await owner.request("GET", f"{PAGES}/{provider}/exchanges")).body).text
-    assert "Taken" in listed
-    assert "signed the last answers" in PageReader((await owner.request("GET", place)).body).text
+    assert "Accepted" in listed
+    assert "signed the last responses" in PageReader((await owner.request("GET", place)).body).text
 
 
 async def test_a_provider_of_openid_connect_is_made_on_the_pages_and_asks_for_what_it_has(scene: ConnectionScene) -> None:
@@ -211,7 +217,7 @@ async def test_a_provider_of_openid_connect_is_made_on_the_pages_and_asks_for_wh
     (made,) = (await scene.request("GET", PATH)).json()
     assert (made["kind"], made["client_id"]) == ("oidc", "postern")
     shown = PageReader((await owner.request("GET", f"{PAGES}/{made['id']}")).body)
-    assert "Its issuer and your client" in shown.text
+    assert "Enter the issuer and your client" in shown.text
     assert [form.action.rpartition("/")[2] for form in shown.forms if "/directories/" in form.action] == ["test", "change"]
 
 

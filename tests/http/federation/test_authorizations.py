@@ -55,10 +55,10 @@ async def test_a_stranger_signs_in_allows_and_comes_back(scene: Arriving) -> Non
     await (await tab.send(email=person.email)).send(password=PASSWORD)
     assert tab.place.startswith("/ui/consent?flow=")
     for words in (
-        "Allow App to use your account?",
+        "Allow App to access your account?",
         "Acme",
-        "Recognise you when you come back",
-        "See your e-mail address",
+        "Recognize you when you return",
+        "View your email address",
         "app.example.com",
     ):
         assert words in tab.page.text
@@ -203,11 +203,11 @@ async def test_without_a_known_receiver_there_is_a_page(scene: Arriving, ada: Pe
     browser = scene.signed_in(ada)
     unknown = str(scene.postern.foundation.ids.new())
     for changes, words in (
-        ({"client_id": unknown}, "not known here"),
-        ({"client_id": None}, "not known here"),
-        ({"client_id": "' or 1=1 --"}, "not known here"),
-        ({"redirect_uri": None}, "does not say where"),
-        ({"redirect_uri": "https://evil.example/<script>"}, "has not registered"),
+        ({"client_id": unknown}, "not registered here"),
+        ({"client_id": None}, "not registered here"),
+        ({"client_id": "' or 1=1 --"}, "not registered here"),
+        ({"redirect_uri": None}, "did not send a redirect URI"),
+        ({"redirect_uri": "https://evil.example/<script>"}, "a redirect URI that is not registered"),
     ):
         for prompt in (None, "none"):
             answer = await browser.request("GET", scene.asking(**changes, prompt=prompt))
@@ -217,7 +217,7 @@ async def test_without_a_known_receiver_there_is_a_page(scene: Arriving, ada: Pe
     is_page(await browser.request("GET", f"{scene.asking()}&redirect_uri={CALLBACK}"), 400)
     is_page(await browser.request("GET", f"{scene.asking()}&client_id={scene.client_id(scene.app)}"), 400)
     scene.people.change("update all_services set deleted_at = now() where id = %s", scene.app.id)
-    is_page(await browser.request("GET", scene.asking()), 400, "not known here")
+    is_page(await browser.request("GET", scene.asking()), 400, "not registered here")
 
 
 SECRETS: Final = {"state": "st-secret", "nonce": "no-secret", "login_hint": "hint@secret.example", "id_token_hint": "ey.secret.ey"}
@@ -410,7 +410,7 @@ async def test_a_person_chooses_the_account(scene: Arriving, ada: Person) -> Non
     for asked in ({"prompt": "select_account"}, {"login_hint": "bob@example.org"}):
         tab = await scene.signed_in(scene.people.session_of(ada)).tab().open(scene.asking(**asked))
         assert tab.place.startswith("/ui/choose-account?flow=")
-        assert "Go on as ada@example.org" in tab.page.text
+        assert "Continue as ada@example.org" in tab.page.text
         await tab.send(answer="current")
         assert scene.code(left(tab)["code"])["user_id"] == ada.user
     tab = await scene.signed_in(scene.people.session_of(ada)).tab().open(scene.asking(prompt="select_account"))
@@ -432,7 +432,7 @@ async def test_two_tabs_with_two_requests_do_not_disturb_each_other(scene: Arriv
         await two.send(password=PASSWORD)
     for tab, name in ((two, "Other"), (one, "App")):
         await tab.open(tab.place)
-        assert f"Allow {name} to use your account?" in tab.page.text
+        assert f"Allow {name} to access your account?" in tab.page.text
     await two.send(answer="allow")
     assert left(two, "https://other.example.com/callback")["state"] == "two"
     await one.send(answer="allow")
@@ -538,7 +538,7 @@ async def test_who_is_signed_in_keeps_that_when_the_application_is_closed(scene:
     tab = await (await scene.browser().tab().open(scene.asking())).send(email=person.email)
     scene.people.change("update all_organizations set status = 'suspended' where id = %s", scene.acme.id)
     await tab.send(password=PASSWORD)
-    is_page(tab.shown, 403, "closed at the moment")
+    is_page(tab.shown, 403, "currently not available")
     assert (await tab.tabs.request("GET", "/ui")).status == 200
 
 
@@ -569,7 +569,7 @@ async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(scene: Arrivin
                 await tab.open(tab.place.replace("/ui/consent", "/ui/authorize"))
             case _:
                 await tab.send(answer=way)
-        is_page(tab.shown, 400, "has not registered")
+        is_page(tab.shown, 400, "a redirect URI that is not registered")
     assert scene.codes() == scene.people.rows("select * from consents") == []
     # A redirect URI that is registered again works again.
     scene.set(scene.app, redirect_uris=[CALLBACK])
@@ -583,7 +583,7 @@ async def test_nobody_signs_in_to_a_redirect_uri_that_is_gone_meanwhile(scene: A
     tab = await (await scene.browser().tab().open(scene.asking(**asked))).send(email=person.email)
     scene.set(scene.app, redirect_uris=["https://app.example.com/new"])
     await tab.send(password=PASSWORD)
-    is_page(tab.shown, 400, "has not registered")
+    is_page(tab.shown, 400, "a redirect URI that is not registered")
     assert scene.codes() == []
 
 
@@ -591,7 +591,7 @@ async def test_a_chosen_account_does_not_lead_to_a_redirect_uri_that_is_gone_mea
     scene.allow(ada)
     tab = await scene.signed_in(ada).tab().open(scene.asking(prompt="select_account"))
     scene.set(scene.app, redirect_uris=["https://app.example.com/new"])
-    is_page((await tab.send(answer="current")).shown, 400, "has not registered")
+    is_page((await tab.send(answer="current")).shown, 400, "a redirect URI that is not registered")
     assert scene.codes() == []
 
 
@@ -603,14 +603,14 @@ async def test_any_port_of_the_device_counts_while_its_address_is_registered(sce
     left(await tab.send(answer=answer), uri)
     tab = await browser.tab().open(scene.asking(scene.desktop, redirect_uri=uri))
     scene.set(scene.desktop, redirect_uris=["http://127.0.0.1/other", "http://localhost/callback"])
-    is_page((await tab.send(answer=answer)).shown, 400, "has not registered")
+    is_page((await tab.send(answer=answer)).shown, 400, "a redirect URI that is not registered")
 
 
 @pytest.mark.parametrize("answer", ["allow", "deny"])
 async def test_a_service_that_is_gone_meanwhile_is_told_nothing(scene: Arriving, ada: Person, answer: str) -> None:
     tab = await scene.signed_in(ada).tab().open(scene.asking())
     scene.people.change("update all_services set deleted_at = now() where id = %s", scene.app.id)
-    is_page((await tab.send(answer=answer)).shown, 400, "not known here")
+    is_page((await tab.send(answer=answer)).shown, 400, "not registered here")
 
 
 async def test_a_refusal_waits_five_times_for_the_database(scene: Arriving, ada: Person) -> None:
@@ -658,7 +658,7 @@ async def test_an_application_for_people_with_a_role_says_who_can_help(scene: Ar
     scene.tenants.join(ada, scene.acme)
     tab = await scene.signed_in(scene.people.session_of(ada)).tab().open(scene.asking())
     assert tab.status == 403
-    for words in ("You have no role in App", "ada@example.org", "Ask the people who run the organization"):
+    for words in ("You have no role in App", "ada@example.org", "Ask an administrator of Acme for a role"):
         assert words in tab.page.text
     scene.tenants.assign(scene.app, user_id=ada.user)
     tab = await scene.signed_in(scene.people.session_of(ada)).tab().open(scene.asking())
@@ -669,7 +669,7 @@ async def test_an_application_for_members_says_who_can_help(scene: Arriving, ada
     scene.set(scene.app, sign_in_policy="members")
     tab = await scene.signed_in(ada).tab().open(scene.asking())
     assert tab.status == 403
-    for words in ("Only members of Acme", "ada@example.org", "Ask the people who run the organization"):
+    for words in ("Only members of Acme", "ada@example.org", "Ask an administrator of the organization to invite you"):
         assert words in tab.page.text
     await tab.send(answer="deny")
     assert left(tab)["error"] == "access_denied"
@@ -693,7 +693,7 @@ async def test_an_organization_that_trusts_its_application_answers_for_its_membe
         said = told(await browser.request("GET", scene.asking(scene.desktop, redirect_uri=uri, prompt="none")), uri)
         assert said["error"] == "consent_required"
         tab = await browser.tab().open(scene.asking(scene.desktop, redirect_uri=uri))
-        assert "Go on only if you have just started it yourself." in tab.page.text
+        assert "Continue only if you just started it yourself." in tab.page.text
         await tab.send(answer="allow")
         assert scene.code(left(tab, uri)["code"])["redirect_uri"] == uri
 
@@ -768,7 +768,7 @@ async def test_a_newcomer_who_confirms_their_address_gets_on_to_the_application(
     link = await Postbox(scene.postern).link()
     scene.log.remember(token_in(link))
     mailed = await (await browser.tab().open(link.removeprefix(BASE_URL))).send()
-    assert "is confirmed" in mailed.page.text
+    assert "is verified" in mailed.page.text
     await mailed.open(mailed.page.links[-1])
     assert mailed.page.inputs["email"]["value"] == "bob@example.org"
     await mailed.send(password=PASSWORD)

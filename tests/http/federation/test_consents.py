@@ -35,20 +35,20 @@ async def test_the_audit_log_names_the_application(scene: Arriving, ada: Person)
     (service,) = scene.people.rows("select slug, name from all_services where id = %s", scene.app.id)
     assert (told["details"]["service_slug"], told["details"]["service_name"]) == (service["slug"], service["name"])
     log = await scene.signed_in(scene.resident(scene.acme, "owner")).tab().open("/ui/o/acme/audit-log")
-    assert f"allowed {service['name']} access" in log.page.text
+    assert f"granted {service['name']} access" in log.page.text
     assert f"/ui/o/acme/applications/{service['slug']}" in log.page.links
     await log.open(f"/ui/o/acme/audit-log/{told['id']}")
-    assert f"About {service['name']}" in log.page.text
+    assert f"Target {service['name']}" in log.page.text
 
 
 async def test_what_was_allowed_is_remembered_and_new_scopes_are_asked_for(scene: Arriving, ada: Person) -> None:
     tab = await scene.signed_in(ada).tab().open(scene.asking(scope="openid"))
-    assert "e-mail address" not in tab.page.text
+    assert "email address" not in tab.page.text
     await tab.send(answer="allow")
     left(tab)
     told(await tab.tabs.request("GET", scene.asking(scope="openid")))
     await tab.open(scene.asking(scope="openid email offline_access organization groups profile"))
-    said = ("until you take it back", "which role you have in Acme", "groups that you have in Acme", "your name, user name, picture")
+    said = ("until you revoke it", "View your role in Acme", "View your groups in Acme", "name, username, picture")
     for words in ("ada@example.org", *said):
         assert words in tab.page.text
     await tab.send(answer="allow")
@@ -85,7 +85,7 @@ async def test_an_application_may_ask_again(scene: Arriving, ada: Person) -> Non
 async def test_who_does_not_allow_it_goes_back_with_that_word(scene: Arriving, ada: Person) -> None:
     tab = await scene.signed_in(ada).tab().open(scene.asking())
     await tab.send(answer="deny")
-    assert "Going back to App" in tab.page.text
+    assert "Returning to App" in tab.page.text
     said = left(tab)
     assert (said["error"], said["state"]) == ("access_denied", "a b&c")
     assert scene.codes() == scene.people.rows("select * from consents") == scene.told() == []
@@ -119,7 +119,7 @@ async def test_a_form_of_another_site_or_session_allows_nothing(scene: Arriving,
         ("cookie", "; ".join(f"{name}={value}" for name, value in browser.cookies.items())),
     ]
     body = "&".join(f"{name}={value}" for name, value in fields.items()).encode()
-    is_page(await scene.unlimited.request("POST", CONSENT, body=body, headers=headers), 403, "not sent from our own page")
+    is_page(await scene.unlimited.request("POST", CONSENT, body=body, headers=headers), 403, "not sent from a page of this site")
     assert scene.codes() == []
     left(await tab.send(answer="allow"))
 
@@ -331,7 +331,7 @@ async def test_a_service_that_goes_on_the_way_is_allowed_nothing(scene: Arriving
         nursery.start_soon(partial(tab.send, answer="allow"))
         await scene.people.somebody_waits()
         scene.people.change("update all_services set deleted_at = now() where id = %s", scene.app.id)
-    is_page(tab.shown, 404, "not known here")
+    is_page(tab.shown, 404, "not registered here")
     assert scene.codes() == scene.people.rows("select * from consents") == []
 
 
@@ -341,7 +341,7 @@ async def test_a_service_that_goes_after_it_was_read_is_allowed_nothing(
     tab = await scene.signed_in(ada).tab().open(scene.asking())
     end = "update all_services set deleted_at = now() where id = %s"
     meanwhile(monkeypatch, scene.postern.federation.authorizations.asked.encounters, "find", lambda: scene.people.change(end, scene.app.id))
-    is_page((await tab.send(answer="allow")).shown, 404, "not known here")
+    is_page((await tab.send(answer="allow")).shown, 404, "not registered here")
     assert scene.codes() == scene.people.rows("select * from consents") == scene.audited("user.consent.given") == []
 
 
@@ -363,7 +363,7 @@ async def test_a_service_that_goes_meanwhile_is_allowed_nothing(scene: Arriving,
     tab = await scene.signed_in(ada).tab().open(scene.asking())
     form = PageReader(tab.shown.body).forms[0].fields
     scene.people.change("update all_services set deleted_at = now() where id = %s", scene.app.id)
-    is_page(await tab.tabs.request("POST", CONSENT, {**form, "answer": "allow"}), 400, "not known here")
+    is_page(await tab.tabs.request("POST", CONSENT, {**form, "answer": "allow"}), 400, "not registered here")
     assert scene.people.rows("select * from consents") == []
 
 

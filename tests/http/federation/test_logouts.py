@@ -103,7 +103,7 @@ async def test_everybody_else_is_asked_first(app: Arriving, ada: Person) -> None
         tab = await app.signed_in(person).tab().open(asking(**asked))
         assert tab.status == 200
         assert "Do you want to sign out?" in tab.page.text
-        assert "others may keep you signed in" in tab.page.text
+        assert "Other applications may keep you signed in" in tab.page.text
         assert ada.email in tab.page.text
         assert living(app, person)
         await tab.send(answer="yes")
@@ -111,14 +111,14 @@ async def test_everybody_else_is_asked_first(app: Arriving, ada: Person) -> None
         assert SESSION_COOKIE not in tab.tabs.cookies
         if back is None:
             assert tab.place == "/ui/signed-out"
-            assert "we tell the applications that have asked to be told. Others may keep you signed in" in tab.page.text
+            assert "the applications that asked for it are notified. Other applications may keep you signed in" in tab.page.text
         else:
             assert tab.page.refresh == back
 
 
 async def test_who_does_not_want_to_stays(app: Arriving, ada: Person) -> None:
     tab = await app.signed_in(ada).tab().open(asking(client_id=app.client_id(app.app), post_logout_redirect_uri=AFTER))
-    assert "App asks whether" in tab.page.text
+    assert "App asks you to sign out" in tab.page.text
     await tab.send(answer="no")
     assert tab.place == "/ui"
     assert living(app, ada)
@@ -143,7 +143,7 @@ async def test_an_address_that_is_not_registered_is_a_page_and_nobody_is_signed_
     for uri in (CALLBACK, f"{AFTER}?a=b", f"{AFTER}/", "https://evil.example/<script>"):
         for asked in ({"id_token_hint": hint}, {"client_id": app.client_id(app.app)}):
             answer = await browser.request("GET", asking(post_logout_redirect_uri=uri, state="s", **asked))
-            is_page(answer, 400, "has not registered")
+            is_page(answer, 400, "a redirect URI that is not registered")
             assert b"<script>" not in answer.body
             assert PageReader(answer.body).links == ["/ui"]
     assert living(app, ada)
@@ -167,7 +167,7 @@ async def test_the_question_is_bound_to_the_session(app: Arriving, ada: Person) 
     assert living(app, ada)
     # The fields of the form are checked again.
     hostile = {**fields, "answer": "yes", "client_id": app.client_id(app.app), "post_logout_redirect_uri": "https://evil.example/"}
-    is_page(await browser.request("POST", "/oauth/logout/confirm", hostile), 400, "has not registered")
+    is_page(await browser.request("POST", "/oauth/logout/confirm", hostile), 400, "a redirect URI that is not registered")
     assert living(app, ada)
 
 

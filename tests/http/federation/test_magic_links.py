@@ -71,7 +71,7 @@ async def test_a_link_is_mailed_and_signs_in_once(scene: Arriving, ada: Person, 
     assert scene.people.rows("select provider, success from login_events") == [{"provider": "link", "success": True}]
     again = await scene.browser().tab().open(place)
     assert again.status == 400
-    assert "has been used" in again.page.text
+    assert "was already used" in again.page.text
     assert "sign-in page" in again.page.text
 
 

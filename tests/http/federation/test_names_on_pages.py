@@ -14,12 +14,12 @@ from tests.http.people import Person
 _SAID: Final = "Ada Lovelace ( ada@example.org )"
 _ROOMS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "consent": ("Your account Ada Lovelace ada@example.org", {}),
-    "choose an account": (f"Go on as {_SAID}", {"prompt": "select_account"}),
-    "turned away": (f"{_SAID} is not one of them", {"prompt": "consent"}),
-    "listed": (f"with your account {_SAID}", {}),
+    "choose an account": (f"Continue as {_SAID}", {"prompt": "select_account"}),
+    "turned away": (f"{_SAID} is not a member", {"prompt": "consent"}),
+    "listed": (f"added your account {_SAID} as a member", {}),
     "second factor required": (f"your account {_SAID}", {}),
     "sign out": (f"You are signed in as {_SAID}", {"address": "/oauth/logout"}),
-    "open a service provider": (f"You go on as {_SAID}", {"address": "/ui/open/acme/app"}),
+    "open a service provider": (f"You continue as {_SAID}", {"address": "/ui/open/acme/app"}),
 }
 
 

@@ -60,7 +60,7 @@ async def test_a_request_that_was_left_here_is_good_for_one_code(scene: Arriving
     assert said["state"] == "pushed"
     assert scene.code(said["code"])["scopes"] == ["openid", "email"]
     assert scene.log.events("request")[-1]["db_round_trips"] == 4
-    is_page(await browser.request("GET", place), 400, "was used already")
+    is_page(await browser.request("GET", place), 400, "was already used")
     assert scene.people.rows("select * from pushed_requests") == []
 
 
@@ -86,14 +86,14 @@ async def test_it_does_not_last_and_belongs_to_its_application(scene: Arriving, 
     browser = scene.signed_in(ada)
     other = scene.application(scene.tenants.add("globex"), "other", CALLBACK)
     request_uri = await name(scene)
-    is_page(await browser.request("GET", going(scene, request_uri, other)), 400, "was used already")
-    is_page(await browser.request("GET", going(scene, request_uri[:-1])), 400, "was used already")
+    is_page(await browser.request("GET", going(scene, request_uri, other)), 400, "was already used")
+    is_page(await browser.request("GET", going(scene, request_uri[:-1])), 400, "was already used")
     # Another caller's try has not used the request up.
     scene.people.change("update pushed_requests set expires_at = now()")
     is_page(await browser.request("GET", going(scene, request_uri)), 400, "has expired")
     again = await name(scene)
     scene.set(scene.app, redirect_uris=["https://app.example.com/elsewhere"])
-    is_page(await browser.request("GET", going(scene, again)), 400, "has not registered")
+    is_page(await browser.request("GET", going(scene, again)), 400, "a redirect URI that is not registered")
 
 
 async def test_who_has_a_secret_shows_it(scene: Arriving) -> None:

@@ -56,7 +56,7 @@ async def test_within_the_grace_period_a_member_is_reminded_at_the_sign_in_and_m
     tab = await sign_in(scene, grace)
     assert tab.place.startswith(f"{REQUIRED}?flow=")
     assert "Acme requires two-step sign-in" in tab.page.text
-    assert "You have until" in tab.page.text
+    assert "Set it up by" in tab.page.text
     later = [form for form in tab.page.forms if form.action.startswith(REQUIRED)]
     assert len(later) == 1
     await tab.send(tab.page.forms.index(later[0]))
@@ -97,7 +97,7 @@ async def test_afterwards_the_way_leads_over_the_set_up_and_back_to_the_applicat
     scene.allow(grace)
     require(scene.people, scene.acme)
     tab = await sign_in(scene, grace)
-    assert "The time to set it up is over" in tab.page.text
+    assert "The deadline to set it up has passed" in tab.page.text
     assert REQUIRED not in [form.action.partition("?")[0] for form in tab.page.forms]
     # A person who sends the form all the same gets no further, on this page or on another.
     flow = tab.place.partition("flow=")[2]

@@ -168,14 +168,14 @@ async def test_an_active_organization_lends_the_mail_its_looks(client: Client, p
     await register(client, "two@example.org", org_slug="eve")
     await register(client, "three@example.org", org_slug="nobody")
     branded, pending, unknown = await postbox.empty()
-    assert branded.subject == 'Confirm your e-mail address for Acme <b> & "Sons"'
+    assert branded.subject == 'Verify your email address for Acme <b> & "Sons"'
     assert "Acme &lt;b&gt; &amp; &#34;Sons&#34;" in branded.html
     assert "<b>" not in branded.html
     assert f'src="{BASE_URL}/logos/{"0f" * 32}"' in branded.html
     assert "#a01040" in branded.html
     assert "Bank" not in pending.html
     assert "/logos/" not in pending.html
-    assert pending.subject == unknown.subject == "Confirm your e-mail address"
+    assert pending.subject == unknown.subject == "Verify your email address"
 
 
 async def test_the_link_verifies_once(client: Client, postern: Postern, postbox: Postbox) -> None:
@@ -183,13 +183,13 @@ async def test_the_link_verifies_once(client: Client, postern: Postern, postbox:
     link = await postbox.proof()
     first = await client.get(link)
     assert (first.status, first.header("content-type")) == (200, "text/html; charset=utf-8")
-    assert "is confirmed" in first.body.decode()
+    assert "is verified" in first.body.decode()
     (user,) = await rows(postern, "select email_verified_at from users")
     assert user["email_verified_at"] is not None
     assert [mail.subject for mail in await postbox.empty()] == ["Welcome to Postern"]
     second = await client.get(link)
     assert (second.status, second.header("content-type")) == (400, "text/html; charset=utf-8")
-    assert "has replaced it" in second.body.decode()
+    assert "replaced by a newer one" in second.body.decode()
     assert await postbox.empty() == []
     assert len(await rows(postern, "select from audit_log where action = 'user.email.verified'")) == 1
 
@@ -370,12 +370,12 @@ class TestChangeOfAddress:
         page = await client.get(proof_by(link_in(new)))
         assert page.status == 200
         # A joiner keeps the short word together.
-        assert "new e-mail address" in page.body.decode().replace("\u2060", "")
+        assert "new email address" in page.body.decode().replace("\u2060", "")
         profile = (await client.get("/api/user", token=token)).json()
         assert profile["email"] == "New@example.org"
         assert "pending_email" not in profile
         (told,) = await postbox.empty()
-        assert (told.to, told.subject) == ("old@example.org", "Your e-mail address was changed")
+        assert (told.to, told.subject) == ("old@example.org", "Your email address was changed")
         (user,) = await rows(postern, "select * from users")
         assert (user["email_key"], user["pending_email"], user["pending_email_key"]) == ("new@example.org", None, None)
         audited = await rows(postern, "select action from audit_log order by id")

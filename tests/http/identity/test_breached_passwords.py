@@ -167,7 +167,7 @@ async def test_tell_lets_the_person_in_and_mails_them_once_a_month(door: Client,
     browser = Browser(door)
     assert (await browser.login(ada, STOLEN)).status == 200
     (mail,) = await postbox.empty()
-    assert (mail.to, mail.subject) == ("ada@example.org", "Your password stands in lists of stolen passwords")
+    assert (mail.to, mail.subject) == ("ada@example.org", "Your password appears in a data breach")
     assert (await browser.login(ada, STOLEN)).status == 200
     assert await postbox.empty() == []
     (entry,) = told(people)
@@ -179,7 +179,7 @@ async def test_tell_waits_for_no_second_factor(door: Client, ada: Person, people
     await enable_mfa(door, people, ada)
     await postbox.empty()
     assert (await Browser(door).login(ada, STOLEN)).json()["mfa_required"]
-    assert [mail.subject for mail in await postbox.empty()] == ["Your password stands in lists of stolen passwords"]
+    assert [mail.subject for mail in await postbox.empty()] == ["Your password appears in a data breach"]
 
 
 @pytest.mark.parametrize("rule", ["tell", "change"])
@@ -214,7 +214,7 @@ async def test_the_page_says_why_and_that_a_mail_is_under_way(door: Client, ada:
     await tab.send(email=ada.email)
     await tab.send(password=STOLEN)
     assert tab.status == 400
-    assert "it no longer opens your account. We have sent you a mail with a link" in tab.page.text
+    assert "you can no longer sign in with it. An email with a link" in tab.page.text
     assert [mail.to for mail in await postbox.empty()] == ["ada@example.org"]
     assert not people.rows("select from sessions where id <> %s", ada.session)
 

@@ -102,7 +102,7 @@ async def test_registering_beyond_the_budget_hashes_and_writes_nothing(postern: 
     for email in (KNOWN, UNKNOWN):
         tab = await (await tabs.tab().open("/ui/register")).send(email=email, password=PASSWORD)
         assert tab.status == 429
-        assert "Too many mails were asked for from here" in tab.page.text
+        assert "Too many emails were requested from here" in tab.page.text
         assert tab.page.forms[0].fields["email"] == email
     assert people.rows("select id from jobs") == jobs
     assert len(people.rows("select id from users")) == 1
@@ -134,11 +134,11 @@ async def test_a_page_asks_everybody_for_a_puzzle(postern: Postern, people: Peop
         await forget(postern, 1)
     tab = await page_of(postern, 1, email)
     assert tab.status == 400
-    assert "Too many mails were asked for from here" in tab.page.text
+    assert "Too many emails were requested from here" in tab.page.text
     assert people.rows("select id from flows") == []
     await solved(tab, email=email)
     assert tab.place.startswith("/ui/check-mail")
-    assert "may come later" not in tab.page.text
+    assert "may take a few hours" not in tab.page.text
 
 
 @pytest.mark.parametrize("more", [WIDE], indirect=True)
@@ -171,7 +171,7 @@ async def test_without_puzzles_the_page_says_to_all_that_the_mail_comes_later(po
     await use_up_domain(postern)
     said = [(await asked_without_puzzles(postern, email)).page.text.replace(email, "…") for email in (KNOWN, UNKNOWN)]
     assert said[0] == said[1]
-    assert "the mail may come later" in said[0]
+    assert "email may take a few hours" in said[0]
     assert budget(people, "mail_domain") == {"taken": 4, "waiting": 2, "held": 2}
 
 

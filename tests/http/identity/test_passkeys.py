@@ -529,7 +529,7 @@ async def test_a_counter_that_goes_back_is_refused_and_told(ada: Owner) -> None:
     entries = ada.people.rows("select success, details from audit_log where action = 'security.passkey.copied'")
     assert [(row["success"], row["details"]["passkey_id"]) for row in entries] == [(False, str(id_))] * 3
     mails = [mail.subject for mail in await Postbox(ada.postern).empty()]
-    assert mails.count("A passkey of yours was refused") == 3
+    assert mails.count("A sign-in with your passkey was denied") == 3
     passkey.counter = 6
     assert (await ada.sign_in(passkey)).status == 200
 
@@ -714,7 +714,7 @@ async def test_passkeys_become_the_second_factor_and_bring_backup_codes(carol: P
     listed = (await carol.client.get(PASSKEYS, token=carol.token)).json()
     assert [one["second_factor"] for one in listed["passkeys"]] == [True, True]
     subjects = [mail.subject for mail in await Postbox(carol.postern).empty()]
-    assert subjects.count("Two-step sign-in is on") == 1
+    assert subjects.count("Two-step sign-in is turned on") == 1
     actions = [row["action"] for row in carol.people.rows("select action from audit_log order by created_at, id")]
     assert actions.count("security.mfa.enabled") == 1
 
@@ -739,7 +739,7 @@ async def test_it_ends_with_the_last_passkey_and_with_no_other(carol: Protected)
     assert (await carol.client.request("DELETE", f"{PASSKEYS}/{ids[1]}", token=carol.token)).status == 204
     assert await carol.status() == {"enabled": False, "has_backup_codes": False}
     subjects = [mail.subject for mail in await Postbox(carol.postern).empty()]
-    assert subjects.count("Two-step sign-in is off") == 1
+    assert subjects.count("Two-step sign-in is turned off") == 1
 
 
 async def with_app(who: Owner) -> Received:

@@ -104,7 +104,7 @@ async def test_the_owner_hears_of_a_run_that_waits(keeping: KeepingScene) -> Non
     provider = await keeping.in_step()
     await keeping.step(provider)
     mails = [one for one in await Postbox(keeping.postern).empty() if f"/ui/o/acme/directories/{provider}/runs/" in one.text]
-    assert [(one.to, "Would come: 1." in " ".join(one.text.split())) for one in mails] == [("boss@acme.example", True)]
+    assert [(one.to, "People to add: 1." in " ".join(one.text.split())) for one in mails] == [("boss@acme.example", True)]
 
 
 async def test_nothing_runs_where_nobody_keeps_in_step(keeping: KeepingScene) -> None:

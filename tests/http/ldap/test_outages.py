@@ -20,7 +20,7 @@ async def test_an_outage_is_said_and_noted_once(scene: LdapScene) -> None:
     answer = await scene.arrive(scene.browser(), provider)
     for _ in range(2):
         answer = await scene.arrive(scene.browser(), provider)
-        assert (answer.status, b"does not answer as it should" in answer.body) == (503, True)
+        assert (answer.status, b"did not respond as expected" in answer.body) == (503, True)
     away = [one for one in await scene.recorded(provider) if not one["succeeded"]]
     assert [(one["times"], one["reference"] in answer.body.decode()) for one in away] == [(3, True)]
     assert [row["provider"] for row in scene.people.rows("select provider from provider_outages")] == [provider]

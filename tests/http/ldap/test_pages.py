@@ -8,7 +8,7 @@ from tests.http.ldap.scene import LdapScene
 from tests.ldap.fake import BASE, BIND_DN, BIND_PASSWORD
 
 DIRECTORIES: Final = "/ui/o/acme/directories"
-WARNED: Final = "Nobody signs in through this until"
+WARNED: Final = "No one can sign in through this identity provider yet"
 
 
 async def made(scene: LdapScene) -> tuple[str, Tab]:
@@ -51,7 +51,7 @@ async def begun(tab: Tab, at: str) -> Tab:
 async def test_the_second_step_is_the_form(scene: LdapScene) -> None:
     at, tab = await made(scene)
     page = tab.shown.body.decode()
-    assert "OpenLDAP is added as a draft" in tab.page.text
+    assert "OpenLDAP added as a draft" in tab.page.text
     second = step(page, "2. ")
     seen, _, folded = second.partition("<details")
     assert fields(seen) == {"hosts", "bind_dn", "bind_password", "base_dn"}
@@ -60,7 +60,7 @@ async def test_the_second_step_is_the_form(scene: LdapScene) -> None:
     assert page.count('name="hosts"') == 1
     assert "urn:uuid" not in second
     tab = await saved(scene, tab, at)
-    assert "The settings of OpenLDAP are saved" in tab.page.text
+    assert "Settings of OpenLDAP saved" in tab.page.text
     assert f"ldaps://127.0.0.1:{scene.directory.port}" in step(tab.shown.body.decode(), "2. ")
     # What is wrong in the folded part is in sight.
     tab = await saved(scene, tab, at, person_filter="(((")
@@ -77,15 +77,15 @@ async def test_a_domain_is_a_step_and_a_warning_until_it_is_proved(scene: LdapSc
     shown = await scene.test(at.rpartition("/")[2])
     page = shown.body.decode()
     assert "All checks passed" in page
-    line = step_of_test(page, "Addresses")
+    line = step_of_test(page, "Email addresses")
     assert "Warning." in line
     assert "Passed." not in line
     assert f'href="{DIRECTORIES}/domains/~new"' in line
     scene.prove_domain()
     page = (await tab.open(at)).shown.body.decode()
     assert WARNED not in page
-    assert "Your organization has proved a mail domain" in step(page, "4. ")
-    assert "Passed." in step_of_test((await scene.test(at.rpartition("/")[2])).body.decode(), "Addresses")
+    assert "Your organization has a verified email domain" in step(page, "4. ")
+    assert "Passed." in step_of_test((await scene.test(at.rpartition("/")[2])).body.decode(), "Email addresses")
 
 
 def step_of_test(page: str, name: str) -> str:
@@ -113,7 +113,7 @@ async def test_a_check_that_fails_leads_to_its_field(scene: LdapScene) -> None:
     provider = at.rpartition("/")[2]
     for changes, name, field in (
         ({"bind_password": "not the password"}, "Bind account", "bind_dn"),
-        ({"identity_attribute": "nsUniqueId"}, "Attribute of identity", "identity_attribute"),
+        ({"identity_attribute": "nsUniqueId"}, "Identity attribute", "identity_attribute"),
         ({"hosts": "ldaps://127.0.0.1:1"}, "Connection", "hosts"),
     ):
         await tab.open(at)

@@ -90,10 +90,10 @@ async def test_whoever_has_the_link_describes_the_directory_and_tries_it(scene: 
 async def test_what_is_wrong_stands_at_its_field(scene: LdapSetUp) -> None:
     link, page = await scene.chosen()
     for changes, words in (
-        ({"hosts": "ldap://dc1.example.org"}, "goes in clear"),
+        ({"hosts": "ldap://dc1.example.org"}, "is not encrypted"),
         ({"hosts": "ldaps://dc1.example.org", "start_tls": "yes"}, "With StartTLS"),
-        ({"bind_dn": "reader"}, "Write a name such as"),
-        ({"ca_certificates": "none"}, "certificate or several in PEM"),
+        ({"bind_dn": "reader"}, "Enter a DN such as"),
+        ({"ca_certificates": "none"}, "one or more certificates in PEM"),
     ):
         assert words in (await scene.describe(link, page, **changes)).page.text
     assert scene.directory.connections == 0

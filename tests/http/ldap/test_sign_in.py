@@ -24,7 +24,7 @@ async def test_a_person_of_the_directory_signs_in(scene: LdapScene) -> None:
 async def test_the_page_says_whose_password_it_wants(scene: LdapScene) -> None:
     provider, tabs = await scene.active(), scene.browser()
     page = await scene.page(tabs, provider)
-    assert "not the one of your account here" in page.body.decode()
+    assert "not the password of your account here" in page.body.decode()
     # Browsers must not fill in the password of the account here.
     assert b'autocomplete="new-password"' in page.body
     assert b'name="password"' not in page.body
@@ -34,7 +34,7 @@ async def test_a_wrong_password_is_said_on_the_page_and_signs_nobody_in(scene: L
     provider, tabs = await scene.active(), scene.browser()
     answer = await scene.arrive(tabs, provider, password="another password")
     assert answer.status == 400
-    assert "does not take this name and password" in answer.body.decode()
+    assert "did not accept this name and password" in answer.body.decode()
     assert await scene.who(tabs) is None
     again = await scene.type(tabs, answer, "ada", PASSWORD)
     assert again.status == 200
@@ -45,14 +45,14 @@ async def test_a_wrong_password_is_said_on_the_page_and_signs_nobody_in(scene: L
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ("530", "at this hour"),
+        ("530", "at this time"),
         ("531", "from here"),
-        ("532", "has expired: change it"),
+        ("532", "has expired. Change it"),
         ("533", "is disabled"),
-        ("701", "account at the directory has expired"),
-        ("773", "must change your password"),
-        ("775", "does not take this name and password"),
-        ("525", "does not take this name and password"),
+        ("701", "directory account has expired"),
+        ("773", "must first change your password"),
+        ("775", "did not accept this name and password"),
+        ("525", "did not accept this name and password"),
     ],
 )
 async def test_what_the_directory_says_of_a_right_password_is_told(scene: LdapScene, data: str, words: str) -> None:
@@ -84,7 +84,7 @@ async def test_a_name_that_is_none_reaches_no_directory(scene: LdapScene, name: 
 async def test_somebody_unknown_costs_the_directory_as_much(scene: LdapScene) -> None:
     provider = await scene.active()
     answer = await scene.arrive(scene.browser(), provider, "nobody")
-    assert (answer.status, "does not take" in answer.body.decode()) == (400, True)
+    assert (answer.status, "did not accept" in answer.body.decode()) == (400, True)
     (_, (dn, password)) = scene.directory.binds
     assert dn.startswith("uid=")
     assert dn.endswith(",ou=people,dc=example,dc=org")

@@ -44,11 +44,11 @@ async def test_a_page_has_a_policy_of_its_own_when_it_is_good_and_when_it_is_ref
 async def test_a_refusal_says_what_a_person_can_do_about_it(examples: Examples) -> None:
     client = examples()
     refused = (await client.get("/pages/conflict")).body.decode()
-    assert "This is taken already" in refused
+    assert "This is already in use" in refused
     assert "to send another invitation" in refused
     assert "to send another invitation" not in (await client.get("/pages/inactive")).body.decode()
     busy = await client.get("/pages/overloaded")
-    assert "try again later" in busy.body.decode()
+    assert "Try again later" in busy.body.decode()
     assert busy.header("retry-after") == "1"
     limited = await client.get("/pages/here")
     assert shown(limited) == (429, HTML)
@@ -148,7 +148,7 @@ ACCEPT = [("accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")]
 async def test_a_person_who_finds_nothing_is_shown_a_page(lonely_client: Client, target: str, headers: list[tuple[str, str]]) -> None:
     answer = await lonely_client.get(target, headers=headers)
     assert shown(answer) == (404, HTML)
-    assert b"no page at this address" in answer.body
+    assert b"Page not found" in answer.body
     assert answer.header("content-security-policy") == (
         "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
     )

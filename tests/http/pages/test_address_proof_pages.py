@@ -98,14 +98,14 @@ async def test_in_the_browser_that_registered_a_button_is_enough(tabs: Tabs, peo
     tab = await (await tabs.tab().open(link)).open(link)
     assert (tab.status, asks(tab), is_verified(people)) == (200, set(), False)
     assert (await tabs.client.request("HEAD", link)).status == 200
-    assert "ada@example.org You registered with it in this browser" in tab.page.text
+    assert "ada@example.org You registered with this email address in this browser" in tab.page.text
     await tab.send()
     assert (tab.status, tab.place.startswith(CONFIRMED), is_verified(people)) == (200, True, True)
     assert [mail.subject for mail in await postbox.empty()] == ["Welcome to Postern"]
     assert recorded(people) == [("user.email.verified", {})]
     assert people.rows("select registered_in from users") == [{"registered_in": None}]
     used = await tabs.tab().open(link)
-    assert (used.status, "has been used" in used.page.text) == (400, True)
+    assert (used.status, "was already used" in used.page.text) == (400, True)
     assert await signs_in(tabs.client, PASSWORD)
 
 
@@ -237,7 +237,7 @@ async def test_a_change_of_address_needs_the_button_and_keeps_the_password(
     fields = {"token": token_in(link), "new_password": NEW, "repeated": NEW}
     assert (await tabs.request("POST", f"{PAGE}/new-password", fields)).status == 400
     await tab.send()
-    assert "Your new e-mail address is confirmed" in tab.page.text
+    assert "Your new email address is verified" in tab.page.text
     assert people.rows("select email from users") == [{"email": "new@example.org"}]
     assert await signs_in(tabs.client, PASSWORD, "new@example.org")
 
@@ -261,7 +261,7 @@ async def test_not_me_drops_a_change_of_address(client: Client, tabs: Tabs, peop
     assert people.rows("select pending_email from users") == [{"pending_email": "new@example.org"}]
     form = tab.page.forms[0]
     await tab.send()
-    assert "The change is dropped" in tab.page.text
+    assert "Change canceled" in tab.page.text
     assert people.rows("select email, pending_email from users") == [{"email": ADA, "pending_email": None}]
     assert recorded(people)[-1] == ("user.email.change_refused", {})
     (entry,) = people.rows("select actor_id, target_id from audit_log where action = 'user.email.change_refused'")
@@ -282,7 +282,7 @@ async def test_not_me_removes_an_account_that_was_never_anybodys(
     assert (tab.status, len(people.rows("select from users"))) == (200, 1)
     form = tab.page.forms[0]
     await tab.send()
-    assert (tab.place, "The registration is undone" in tab.page.text) == (REFUSED, True)
+    assert (tab.place, "Registration canceled" in tab.page.text) == (REFUSED, True)
     assert people.rows("select from users") == []
     assert ("user.registration.refused", {"account": "removed"}) in recorded(people)
     # Others' data about the person are forgotten by the same job as with every deletion.
@@ -464,7 +464,7 @@ async def test_where_only_the_provider_will_do_no_password_is_asked_for(
     link = await registered(tabs, postbox, log)
     for place in ("", "/new-password"):
         tab = await elsewhere.tab().open(link.replace(PAGE, PAGE + place))
-        assert (tab.status, "sign in at their organization" in tab.page.text) == (403, True)
+        assert (tab.status, "sign in with their organization" in tab.page.text) == (403, True)
         fields = {"token": token_in(link), "password": PASSWORD, "new_password": NEW, "repeated": NEW}
         assert (await elsewhere.request("POST", PAGE + place, fields)).status == 403
     assert (await elsewhere.tab().open(link.replace(PAGE, f"{PAGE}/not-me"))).status == 200

@@ -78,7 +78,7 @@ async def test_from_the_code_to_the_device(home: DevicePageScene) -> None:
         "AcmeTV",
         "192.0.2.1",
         f"Lovelace {home.ada.email}",
-        "Only approve if you started this on your own device",
+        "Approve only if you started this on your own device",
     ):
         assert told in text, told
     assert "same connection" not in text

@@ -154,7 +154,7 @@ async def test_a_newcomer_on_the_way_to_an_application_answers_its_organization_
     scene.tenants.add("globex")
     tab = await scene.sign_in(ada, scene.asking())
     assert tab.place.startswith(PAGE)
-    assert "Acme asks for this, keeps your answers, and sees your address" in tab.page.text
+    assert "Acme asks for this information. It stores your answers and sees your email address" in tab.page.text
     await tab.send(fields=["acme/company"], values=["Engines"])
     assert tab.place.startswith("/ui/consent")
     assert scene.values(ada) == [{"company": "Engines"}]
@@ -220,7 +220,7 @@ async def test_people_see_and_change_what_is_kept_of_them(scene: FieldPageScene)
     ada = await scene.newcomer()
     tab = await scene.sign_in(ada)
     assert b"/ui/details" not in (await tab.open("/ui/profile")).shown.body
-    assert "Nothing is kept" in (await tab.open(DETAILS)).page.text
+    assert "No additional information" in (await tab.open(DETAILS)).page.text
     await scene.declare("nickname")
     await scene.declare("member", "boolean", written_by=["administrator"])
     path = f"/api/organizations/acme/users/{ada.user}/profile"
@@ -231,5 +231,5 @@ async def test_people_see_and_change_what_is_kept_of_them(scene: FieldPageScene)
     assert tab.shown.status == 400
     assert "Nickname: Enter 1 to 1000 characters" in tab.page.text
     await tab.send(1, fields=["acme/nickname", "acme/member"], values=["Ada", "no"])
-    assert "Your answers are saved" in tab.page.text
+    assert "Answers saved" in tab.page.text
     assert scene.values(ada) == [{"nickname": "Ada", "member": True}]

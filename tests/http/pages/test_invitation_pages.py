@@ -40,7 +40,7 @@ async def test_a_person_sees_who_invites_them_to_what_and_accepts(scene: Invitin
     assert scene.statuses() == ["pending"]
     read = text_of(shown)
     assert "You are invited to Acme" in read
-    assert "For Bob@example.org Role Administrator Valid until" in read
+    assert "For Bob@example.org Role Administrator Expires" in read
     form = Form(shown.body)
     assert (form.form["method"], form.form["action"], form.scripts) == ("post", PAGE, 0)
     assert form.inputs["token"]["value"] == token
@@ -60,7 +60,7 @@ async def test_a_person_sees_who_invites_them_to_what_and_accepts(scene: Invitin
     for again in (await send(scene.client, PAGE, token=token, answer="accept"), await scene.client.get(f"{PAGE}?token={token}")):
         assert again.status == 400
         assert is_page(again)
-        assert "accepted already" in text_of(again)
+        assert "already accepted" in text_of(again)
 
 
 async def test_a_person_declines(scene: Inviting) -> None:
@@ -73,7 +73,7 @@ async def test_a_person_declines(scene: Inviting) -> None:
     assert (await send(scene.client, PAGE, token=token, answer="accept")).status == 400
     done = await scene.client.get("/ui/invitations/declined")
     assert (done.status, is_page(done)) == (200, True)
-    assert "has been declined" in text_of(await scene.client.get(f"{PAGE}?token={token}"))
+    assert "was declined" in text_of(await scene.client.get(f"{PAGE}?token={token}"))
 
 
 async def test_a_token_of_ones_own_list_opens_it_too(scene: Inviting) -> None:
@@ -129,7 +129,7 @@ async def test_what_stands_against_it_is_said_in_words(scene: Inviting) -> None:
     scene.people.change("update organizations set max_users = 1")
     answer = await send(scene.client, PAGE, token=token, answer="accept")
     assert (answer.status, is_page(answer)) == (400, True)
-    assert "make room" in text_of(answer)
+    assert "The invitation stays valid until it expires" in text_of(answer)
     scene.people.change("update organizations set status = 'suspended'")
     answer = await send(scene.client, PAGE, token=token, answer="accept")
     assert (answer.status, is_page(answer)) == (403, True)
@@ -190,4 +190,4 @@ async def test_without_a_database_a_page_says_to_come_back(lonely_client: Client
     answer = await lonely_client.get(f"{PAGE}?token=x")
     assert answer.status == 503
     assert is_page(answer)
-    assert "try again later" in text_of(answer)
+    assert "Try again later" in text_of(answer)

@@ -43,7 +43,7 @@ def person(scene: Inviting, email: str = "bob@example.org") -> dict[str, object]
 
 
 def refuses_here(answer: Received) -> bool:
-    return answer.status == 400 and b"A password cannot be chosen here" in answer.body
+    return answer.status == 400 and b"You cannot choose a password here" in answer.body
 
 
 async def test_a_newcomer_chooses_a_password_and_is_in(scene: Inviting) -> None:
@@ -53,7 +53,7 @@ async def test_a_newcomer_chooses_a_password_and_is_in(scene: Inviting) -> None:
     assert person(scene) == {}
     await tab.send(password=GOOD)
     assert (tab.place, tab.status) == ("/ui/organizations/acme?done=joined", 200)
-    assert "You are in." in tab.page.text
+    assert "You joined the organization." in tab.page.text
     assert tab.tabs.session is not None
     bob = person(scene)
     assert bob["password_hash"] is not None
@@ -105,7 +105,7 @@ async def test_the_inviters_token_opens_no_account(scene: Inviting) -> None:
     # Accepting makes the account, and mails the address a link. Nobody is signed in.
     await tab.send(answer="accept")
     assert tab.tabs.session is None
-    assert "If you had no account yet" in tab.page.text
+    assert "If you did not have an account" in tab.page.text
     assert (person(scene)["password_hash"], person(scene)["email_verified_at"]) == (None, None)
     assert [mail.subject for mail in await scene.postbox.empty()] == ["Choose a password for your account at Acme"]
     # The other token is used up by then, too.
@@ -257,7 +257,7 @@ async def test_a_form_that_is_sent_twice_signs_in_both_times_and_never_another_p
         assert (refused.status, thief.tabs.session is not None) == ((400, False) if password == OTHER else (303, True))
     scene.people.change("update invitations set closed_at = closed_at - interval '11 seconds'")
     late = await tab.tabs.request("POST", HERE, {**form.fields, "password": GOOD})
-    assert (late.status, b"accepted already" in late.body) == (400, True)
+    assert (late.status, b"already accepted" in late.body) == (400, True)
     assert len(scene.people.rows("select from memberships where user_id = %s", person(scene)["id"])) == 1
 
 
@@ -282,13 +282,13 @@ async def test_the_page_after_the_answer_is_the_organizations(scene: Inviting) -
     scene.people.change("update organizations set name = 'Acme Metals', primary_color = '#a01040'")
     shown, mailed = await invited(scene)
     tab = await opened(scene, mailed)
-    assert "sign in as you always do" in tab.page.text
+    assert "sign in as usual" in tab.page.text
     await tab.send(answer="accept")
-    assert "You are now a member of Acme Metals Sign in as bob@example.org to go on." in tab.page.text
+    assert "You are now a member of Acme Metals Sign in as bob@example.org to continue." in tab.page.text
     assert b"pages-a01040.css" in tab.shown.body
     # The inviter's token tells nothing about the account.
     other = await Tabs(scene.client).tab().open(f"/ui/invitations/accepted?token={shown}")
-    assert "Sign in to go on. If you had no account yet" in other.page.text
+    assert "Sign in to continue. If you did not have an account" in other.page.text
     assert "bob@example.org" not in other.page.text
     # Without a token that is known, the page names nobody.
     assert "Acme" not in (await Tabs(scene.client).tab().open("/ui/invitations/accepted?token=x")).page.text

@@ -25,7 +25,7 @@ from tests.meanwhile import meanwhile
 
 ADA = "ada@example.org"
 NEW = "a fresh and lively password"
-REFUSED = "This code is wrong, or it no longer works"
+REFUSED = "This code is incorrect or no longer valid"
 WRONG = "00000000"
 
 
@@ -110,7 +110,7 @@ async def test_it_signs_in_as_the_link_does(
     assert tabs.session == kept
     # The link has gone with the code.
     late = await Tabs(tabs.client).tab().open(link_in(mail).removeprefix(BASE_URL))
-    assert (late.status, "has been used" in late.page.text) == (400, True)
+    assert (late.status, "was already used" in late.page.text) == (400, True)
 
 
 async def test_the_link_ends_the_code_and_a_newer_mail_does(
@@ -167,7 +167,7 @@ async def test_five_tries_and_no_more(tabs: Tabs, elsewhere: Tabs, people: Peopl
         assert (tab.status, REFUSED in tab.page.text) == (400, True)
     # What is no code is no try.
     await tab.send(code="1234567")
-    assert "A code has 8 digits" in tab.page.text
+    assert "Enter 8 digits and nothing else" in tab.page.text
     await tab.send(code=code)
     assert (tab.status, REFUSED in tab.page.text, tabs.session) == (400, True, None)
     assert people.rows("select code_tries, used_at from mailed_tokens") == [{"code_tries": MOST_CODE_TRIES, "used_at": None}]
@@ -277,7 +277,7 @@ async def test_a_rule_of_an_organization_holds_alike(
     people.change("update organizations set sign_in_links = false")
     await tab.send(code=code)
     assert (tab.status, tabs.session) == (400, None)
-    assert "does not allow signing in by a link" in tab.page.text
+    assert "does not allow sign-in links" in tab.page.text
     # The try is counted, although its transaction was refused.
     assert people.rows("select code_tries, used_at from mailed_tokens") == [{"code_tries": 1, "used_at": None}]
 
@@ -390,7 +390,7 @@ async def test_a_code_whose_link_has_set_a_password_leads_nowhere(
     # However long this test takes, the link was used a moment ago.
     people.change("update mailed_tokens set used_at = now() + interval '1 minute'")
     again = await tabs.request("POST", form.action, {**form.fields, "code": code_in(mail)})
-    assert (again.status, b"This link has been used, or a newer one has replaced it" in again.body) == (400, True)
+    assert (again.status, b"This link was already used or was replaced by a newer one" in again.body) == (400, True)
     assert used(people) == [True] * (1 if first == "link" else 2)
 
 

@@ -115,10 +115,20 @@ async def test_whoever_is_listed_is_asked_at_the_next_sign_in_and_once(scene: Me
     tab = await scene.sign_in(ada)
     assert tab.place.startswith(f"{PAGE}?flow=")
     said = tab.page.text
-    for words in (f"Do you belong to {tenant.slug.capitalize()} ?", tenant.slug, "Member", ADA, "If you do not know one, leave it"):
+    for words in (
+        f"Do you belong to {tenant.slug.capitalize()} ?",
+        tenant.slug,
+        "Member",
+        ADA,
+        "If you do not recognize an organization, leave it",
+    ):
         assert words in said, words
-    how = {"by_directory": "Its directory added you", "by_domain": "It has proved the domain", "by_request": "It has proved the domain"}
-    assert how.get(way, "Somebody there added you") in said
+    how = {
+        "by_directory": "By the organization\u2019s directory",
+        "by_domain": "Through the organization\u2019s verified email domain",
+        "by_request": "Through the organization\u2019s verified email domain",
+    }
+    assert how.get(way, "By someone in the organization") in said
     assert scene.ties(ada) == {tenant.slug: False}
     # No button has the focus, so no key press confirms anything.
     assert b"autofocus" not in tab.shown.body
@@ -185,7 +195,7 @@ async def test_thirty_organizations_are_answered_twenty_at_once(scene: Membershi
     tab = await scene.sign_in(ada)
     body = tab.shown.body
     assert "Do you belong to these organizations?" in tab.page.text
-    assert "There are more than fit here" in tab.page.text
+    assert "Not all organizations are shown here" in tab.page.text
     assert LISTS in tab.page.links
     shown = [tenant for tenant in tenants if f"yes:{tenant.id}".encode() in body]
     # The oldest come first, however many follow.
@@ -230,7 +240,7 @@ async def test_two_tabs_at_once_confirm_once(scene: MembershipPageScene) -> None
     fields = {**refused.page.forms[0].fields, "organization": str(tenants[0].id), "answer": "leave"}
     answer = await tabs.request("POST", f"{LISTS}/globex/membership", fields)
     assert answer.status == 400
-    assert b"You have confirmed this membership already" in answer.body
+    assert b"You already confirmed this membership" in answer.body
     assert scene.ties(ada) == {"globex": True, "initech": True}
 
 
@@ -340,14 +350,14 @@ async def test_the_list_of_organizations_asks_too(scene: MembershipPageScene) ->
     tab = await tabs.tab().open(LISTS)
     asked = [link for link in tab.page.links if link.endswith("/membership")]
     assert asked == [f"{LISTS}/globex/membership", f"{LISTS}/initech/membership"]
-    assert tab.page.text.count("Waiting for your answer") == 2
+    assert tab.page.text.count("Not confirmed") == 2
     assert f"{LISTS}/globex/membership" in (await tab.open(f"{LISTS}/globex")).page.links
     await tab.open(asked[0])
     assert "Do you belong to Globex" in tab.page.text
     fields = tab.page.forms[-1].fields
     await tab.send(len(tab.page.forms) - 1, answer="accept")
     assert tab.place == f"{LISTS}/globex?done=confirmed"
-    assert "You have confirmed that you belong there" in tab.page.text
+    assert "Membership confirmed" in tab.page.text
     # A repeated form is no error, and an answered question is not asked again.
     assert (await tabs.request("POST", asked[0], {**fields, "answer": "accept"})).status == 303
     assert (await tab.open(asked[0])).place == LISTS
@@ -355,7 +365,7 @@ async def test_the_list_of_organizations_asks_too(scene: MembershipPageScene) ->
     fields = tab.page.forms[-1].fields
     await tab.send(len(tab.page.forms) - 1, answer="leave")
     assert (tab.place, scene.ties(ada)) == (f"{LISTS}?done=left", {"acme": True, "globex": True})
-    assert "You have left the organization" in tab.page.text
+    assert "You left the organization" in tab.page.text
     assert (await tabs.request("POST", asked[1], {**fields, "answer": "leave"})).status == 303
     # The short name alone is not enough, since it may be another organization's by now.
     scene.people.change("update all_organizations set slug = 'umbrella' where slug = 'initech'")
@@ -628,7 +638,7 @@ async def test_the_account_asks_a_new_owner_too(scene: MembershipPageScene) -> N
         assert f"{LISTS}/acme/ownership" in tab.page.links
         assert f"{LISTS}/acme/ownership" in (await tab.open(f"{LISTS}/acme")).page.links
         tab = await tab.open(f"{LISTS}/acme/ownership")
-        assert "Is Acme yours?" in tab.page.text
+        assert "Are you the owner of Acme?" in tab.page.text
         fields = tab.page.forms[-1].fields
         await tab.send(len(tab.page.forms) - 1, answer=answer)
         assert tab.place == f"{LISTS}/acme?done={place}"

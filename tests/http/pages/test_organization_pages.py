@@ -74,7 +74,7 @@ async def test_who_belongs_to_none_reads_how_that_comes(tabs: Tabs, ada: Person)
     tab = await tabs.tab().open(f"/ui/sign-in?to={PAGE}")
     await tab.send(email=ada.email)
     await tab.send(password=PASSWORD)
-    assert "You belong to no organization" in tab.page.text
+    assert "You are not a member of an organization" in tab.page.text
 
 
 async def test_one_that_is_closed_until_a_second_factor_is_set_up_leads_there(

@@ -175,7 +175,7 @@ async def test_the_challenge_is_the_browsers_own(tabs: Tabs, client: Client, peo
     # Login CSRF: an answer of the attacker's, sent by the victim's browser.
     await other._go("POST", BY_PASSKEY, {**form_of(other, BY_PASSKEY).fields, "credential": json.dumps(mine)})
     assert (other.status, other.tabs.session) == (400, None)
-    assert "That took too long, or was sent twice" in other.page.text
+    assert "The passkey took too long or was sent twice" in other.page.text
     # A challenge of the API does not work on a page, and the other way round.
     given = (await client.post("/api/auth/passkeys/options")).json()
     await tab._go("POST", BY_PASSKEY, {**form_of(tab, BY_PASSKEY).fields, "credential": json.dumps(passkey.get(given))})

@@ -88,7 +88,7 @@ async def test_a_person_chooses_a_new_password(client: Client, postern: Postern,
     again = await send(client, token=token, new_password=OLD, repeated=OLD)
     assert again.status == 400
     assert is_page(again)
-    assert b"replaced it" in again.body
+    assert b"was replaced by a newer one" in again.body
     assert (await client.get(f"{PAGE}?token={token}")).status == 400
 
 
@@ -124,8 +124,8 @@ async def test_an_invited_person_finds_the_same_page_under_another_name(client: 
     [
         ("short", "short", "at least 8"),
         ("x" * 129, "x" * 129, "at most 128"),
-        ("password1", "password1", "most common"),
-        (NEW, OLD, "two passwords differ"),
+        ("password1", "password1", "too common"),
+        (NEW, OLD, "passwords do not match"),
         ("", "", "at least 8"),
     ],
 )
@@ -138,7 +138,7 @@ async def test_a_password_that_is_refused_brings_the_form_back(
     assert is_page(answer)
     assert says in answer.body.decode()
     form = Form(answer.body)
-    wrong = "repeated" if says == "two passwords differ" else "new_password"
+    wrong = "repeated" if says == "passwords do not match" else "new_password"
     assert form.inputs[wrong]["aria-invalid"] == "true"
     assert (form.inputs[wrong]["aria-describedby"] or "").split()[0] == f"{wrong}-error"
     assert f'<a href="#{wrong}">' in answer.body.decode()
@@ -194,7 +194,7 @@ async def test_what_no_browser_sends_is_no_password(fields: bytes, client: Clien
     answer = await client.request("POST", PAGE, body=b"token=%s&%s" % (token.encode(), fields), headers=OWN_FORM)
     assert answer.status == 400
     assert is_page(answer)
-    assert b"is not complete" in answer.body
+    assert b"is incomplete" in answer.body
     assert await password_is(postern, OLD)
 
 
@@ -229,7 +229,7 @@ async def test_without_a_database_a_page_says_to_come_back(lonely_client: Client
     answer = await lonely_client.get(f"{PAGE}?token=x")
     assert answer.status == 503
     assert is_page(answer)
-    assert b"try again later" in answer.body
+    assert b"Try again later" in answer.body
     assert answer.header("retry-after") is not None
 
 
@@ -271,7 +271,7 @@ async def test_what_no_page_of_ours_sends_is_refused_unread(client: Client, fiel
     for answer in (await client.get(f"{PAGE}?{fields}"), await client.request("POST", PAGE, body=fields.encode(), headers=OWN_FORM)):
         assert answer.status == 400
         assert is_page(answer)
-        assert b"is not complete" in answer.body
+        assert b"is incomplete" in answer.body
 
 
 async def test_of_several_fields_of_a_link_the_first_counts_and_a_form_has_each_once(client: Client, postbox: Postbox, ada: Person) -> None:
@@ -280,7 +280,7 @@ async def test_of_several_fields_of_a_link_the_first_counts_and_a_form_has_each_
     body = urlencode([("token", token), ("new_password", NEW), ("repeated", NEW), ("token", "x")]).encode()
     refused = await client.request("POST", PAGE, body=body, headers=OWN_FORM)
     assert refused.status == 400
-    assert b"is not complete" in refused.body
+    assert b"is incomplete" in refused.body
 
 
 async def test_nothing_else_is_done_at_its_address(lonely_client: Client) -> None:

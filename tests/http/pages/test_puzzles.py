@@ -77,7 +77,7 @@ async def test_registration_counts_with_the_puzzle_solved_and_not_without(poster
     assert asks(tab)
     await tab.send(email="bob@example.org", password=PASSWORD)
     assert tab.status == 400
-    assert "needs a check first" in tab.page.text
+    assert "requires a security check" in tab.page.text
     assert people.rows("select from users") == []
     await tab.send(email="bob@example.org", password=PASSWORD, solution=solution_of(tab))
     assert tab.place.startswith("/ui/check-mail")
@@ -107,7 +107,7 @@ async def test_a_sign_in_link_is_asked_for_on_a_page_of_its_own(postern: Postern
     await tab.send(len(tab.page.forms) - 1)
     assert tab.status == 200
     assert asks(tab)
-    assert "One moment, please" in tab.page.text
+    assert "Security check" in tab.page.text
     assert b"data-sends" in tab.shown.body
     await tab.send(solution=solution_of(tab))
     assert tab.place.startswith("/ui/check-mail")
@@ -129,7 +129,7 @@ async def test_a_sign_in_after_many_failures(postern: Postern, people: People) -
     assert "__Host-postern_session" not in tab.tabs.cookies
     # A solution counts once, also with a wrong password.
     await tab.send(password="another guess", solution=solution_of(tab))
-    assert "not right" in tab.page.text or "wrong" in tab.page.text.lower()
+    assert "The password is incorrect" in tab.page.text
     await tab.send(password=PASSWORD, solution=solution_of(tab))
     assert tab.tabs.session is not None
     # The form of a sign-in that is over leads on, and asks for nothing.
@@ -165,7 +165,7 @@ async def test_without_scripts_an_hour_of_waiting_counts_once_in_a_network(poste
     tabs, neighbours = browser(postern), browser(postern)
     for one in (tabs, neighbours):
         tab = await one.tab().open("/ui/register")
-        assert "Wait an hour" in tab.page.text
+        assert "wait one hour" in tab.page.text
         await tab.send(email="bob@example.org", password=PASSWORD)
         assert tab.status == 400
     clock.at += WAIT - timedelta(minutes=1)

@@ -76,7 +76,7 @@ async def test_a_password_that_is_sent_all_the_same_is_refused(tabs: Tabs, peopl
     for password in (PASSWORD, "a wrong one"):
         await tab.send(password=password)
         assert tab.status == 400
-        assert "People with this address sign in at" in tab.page.text
+        assert "People with this email address sign in with" in tab.page.text
         assert any(link.startswith("/auth/websuite?") for link in tab.page.links)
     assert tabs.session is None
 
@@ -106,7 +106,7 @@ async def test_where_nothing_else_will_do_people_are_sent_to_a_provider_that_is_
     people.change("delete from oauth_credentials")
     tab = await to_password(tabs)
     assert tab.page.refresh.startswith("/auth/websuite?")
-    assert "Go on to Google" in tab.page.text
+    assert "Continue to Google" in tab.page.text
 
 
 async def test_a_forgotten_password_leads_there(tabs: Tabs, postern: Postern, people: People, acme: Tenant, ada: Person) -> None:
@@ -133,7 +133,7 @@ async def test_a_link_that_is_under_way_is_of_no_use(tabs: Tabs, postern: Poster
     await tab.open(link_in(mail).removeprefix(BASE_URL))
     await tab.send()
     assert (tab.status, tabs.session) == (400, None)
-    assert "People with this address sign in at" in tab.page.text
+    assert "People with this email address sign in with" in tab.page.text
     assert any(link.startswith("/auth/websuite?") for link in tab.page.links)
     # The link was not used up.
     change_route(people, NAME, login_policy="password_allowed")
@@ -148,7 +148,7 @@ async def test_a_passkey_leads_there(tabs: Tabs, people: People, acme: Tenant, a
     tab = await tabs.tab().open(SIGN_IN)
     await use(tab, passkey)
     assert (tab.status, tabs.session) == (400, None)
-    assert "People with this address sign in at" in tab.page.text
+    assert "People with this email address sign in with" in tab.page.text
     (link,) = [link for link in tab.page.links if link.startswith("/auth/websuite?")]
     assert led_to(link)[1]["login_hint"] == ada.email
     change_route(people, NAME, login_policy="password_allowed")
@@ -166,7 +166,7 @@ async def test_a_reset_that_is_under_way_is_of_no_use(tabs: Tabs, postern: Poste
     assert tab.status == 200
     route(people, acme, NAME)
     await tab.send(new_password="another moon over it", repeated="another moon over it")
-    assert (tab.status, "it leads you there" in tab.page.text) == (403, True)
+    assert (tab.status, "enter your email address to continue to the identity provider" in tab.page.text) == (403, True)
     await tab.open(place)
     assert tab.status == 403
 
@@ -200,4 +200,4 @@ async def test_it_is_told_in_the_readers_language(postern: Postern, people: Peop
     route(people, acme, NAME)
     tab = await to_password(Tabs(unlimited(postern), language=language))
     assert "Google" in tab.page.text
-    assert "Go on" not in tab.page.text
+    assert "Continue to" not in tab.page.text

@@ -52,18 +52,18 @@ async def test_from_the_first_page_to_the_account(tabs: Tabs, postern: Postern, 
     assert tab.page.inputs["password"]["autocomplete"] == "new-password"
     await tab.send(email="bob@example.org", password=PASSWORD)
     assert tab.place.startswith("/ui/check-mail?flow=")
-    assert "We sent a link to bob@example.org" in tab.page.text
+    assert "A verification link was sent to bob@example.org" in tab.page.text
     # The address must be confirmed first. A person who asks for another link gets the one that works.
     early = await tabs.tab().open(tab.page.links[-1])
     await early.send(password=PASSWORD)
     assert early.status == 400
-    assert "not confirmed" in early.page.text
+    assert "not verified yet" in early.page.text
     await early.send(1)
     assert early.place.startswith("/ui/check-mail")
     confirmed = await follow(tabs, link_in((await postbox.empty())[-1]))
     assert people.rows("select from users where email_verified_at is not null") == []
     await confirmed.send()
-    assert "Your e-mail address is confirmed" in confirmed.page.text
+    assert "Your email address is verified" in confirmed.page.text
     # Both tabs lead on: the tab that the mail opened, and the first tab.
     assert confirmed.page.links == [tab.page.links[-1]]
     await tab.open(tab.page.links[-1])
@@ -75,9 +75,9 @@ async def test_from_the_first_page_to_the_account(tabs: Tabs, postern: Postern, 
 @pytest.mark.parametrize(
     ("email", "password", "wrong", "says"),
     [
-        ("bob", PASSWORD, "email", "like name@example.org"),
+        ("bob", PASSWORD, "email", "for example name@example.org"),
         ("bob@example.org", "short", "password", "at least 8"),
-        ("ada@example.org", "three wet matches", "email", "There is an account with this address already"),
+        ("ada@example.org", "three wet matches", "email", "An account with this email address already exists"),
     ],
 )
 async def test_what_is_wrong_stands_beside_its_field(email: str, password: str, wrong: str, says: str, tabs: Tabs, people: People) -> None:
@@ -96,7 +96,7 @@ async def test_whoever_registers_again_after_a_while_is_told_of_the_account(tabs
     people.change("update users set created_at = created_at - interval '1 hour'")
     tab = await tabs.tab().open("/ui/register")
     await tab.send(email="ada@example.org", password=PASSWORD)
-    assert (tab.status, "There is an account with this address already" in tab.page.text) == (400, True)
+    assert (tab.status, "An account with this email address already exists" in tab.page.text) == (400, True)
     assert len(people.rows("select from users")) == 1
 
 
@@ -119,7 +119,7 @@ async def test_two_clicks_register_once(tabs: Tabs, people: People, postern: Pos
     assert (await send(password="three wet matches")).status == 400
     people.change("update users set created_at = created_at - interval '11 seconds'")
     late = await send()
-    assert (late.status, b"There is an account with this address already" in late.body) == (400, True)
+    assert (late.status, b"An account with this email address already exists" in late.body) == (400, True)
 
 
 async def test_the_page_and_the_mail_have_the_looks_of_the_organization(
@@ -192,7 +192,7 @@ async def test_links_to_confirm_an_address_and_to_begin(tabs: Tabs, postern: Pos
     await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, Email(ada.email), "")
     tab = await follow(tabs, await postbox.link())
     await tab.send(password=PASSWORD)
-    assert "Your e-mail address is confirmed" in tab.page.text
+    assert "Your email address is verified" in tab.page.text
     onward = tab.page.links[-1]
     (welcome,) = await postbox.empty()
     assert f"{BASE_URL}/ui" in welcome.text
@@ -209,7 +209,7 @@ async def test_the_link_to_a_new_address(tabs: Tabs, client: Client, people: Peo
     tab = await follow(tabs, link_in(mails["ada@example.com"]))
     assert people.rows("select email from users") == [{"email": "ada@example.org"}]
     await tab.send()
-    assert "new e-mail address is confirmed" in tab.page.text
+    assert "new email address is verified" in tab.page.text
     assert people.rows("select email from users") == [{"email": "ada@example.com"}]
 
 

@@ -58,7 +58,7 @@ async def test_it_signs_in_by_its_button_and_only_once(tabs: Tabs, postern: Post
     # The link is opened once more.
     used = await Tabs(tabs.client).tab().open(link)
     assert used.status == 400
-    assert "has been used" in used.page.text
+    assert "was already used" in used.page.text
     assert "postern owner link" in used.page.text
     assert [row["action"] for row in people.rows("select action from audit_log order by created_at")] == [
         "security.sign_in_link.created",
@@ -130,7 +130,7 @@ async def test_one_that_somebody_uses_meanwhile_signs_nobody_in(
     meanwhile(monkeypatch, postern.identity.sign_in_links.attempts, "find", lambda: people.change(use))
     await tab.send()
     assert (tab.status, tabs.session) == (400, None)
-    assert "has been used" in tab.page.text
+    assert "was already used" in tab.page.text
     assert people.rows("select from sessions") == people.rows("select from login_events where success") == []
 
 

@@ -17,7 +17,7 @@ from tests.http.conftest import SETTINGS
 from tests.http.people import BASE_URL
 from tests.http.signing_in import unlimited
 
-SIGN_IN, FORGOTTEN, HOME = ("Sign in", "/ui/sign-in"), ("Ask for another link", "/ui/forgot-password"), ("Go to your account", "/ui")
+SIGN_IN, FORGOTTEN, HOME = ("Sign in", "/ui/sign-in"), ("Request another link", "/ui/forgot-password"), ("Go to your account", "/ui")
 PERSON = [("accept", "text/html")]
 
 
@@ -61,7 +61,7 @@ async def test_what_is_refused_by_its_method_says_so(client: Client) -> None:
     assert "use the button there" in text
     assert "mail" not in text.replace("e-mail", "")
     unknown = PageReader((await client.get("/ui/nope")).body).text
-    assert "There is no page at this address Check how the address is written" in unknown
+    assert "Page not found Check the URL" in unknown
     assert "mail" not in unknown
 
 

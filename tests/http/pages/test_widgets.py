@@ -21,7 +21,7 @@ from tests.http.signing_in import PASSWORD
 from tests.receiver import answering
 from tests.usecases.set_clock import SetClock
 
-TITLE = "Are you a person?"
+TITLE = "Confirm that you are human"
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def test_a_registration_goes_on_with_the_answer_of_the_widget(guarded: Pos
     assert [row["email"] for row in people.rows("select email from users")] == ["bob@example.org"]
     signed_in = await asked_for_password(browser(guarded), "bob@example.org")
     await signed_in.send(password=PASSWORD)
-    assert "confirm" in signed_in.page.text.lower()
+    assert "not verified yet" in signed_in.page.text
     # The maker is told the secret and the answer; nothing of the person.
     (told,) = maker.asked
     assert set(told) == {"secret", "response", *(["sitekey"] if maker.name == HCAPTCHA else [])}
@@ -214,7 +214,7 @@ async def test_without_an_answer_the_page_comes_back(guarded: Postern, maker: Wi
     assert [told["response"] for told in maker.asked] == ["of-no-widget"]
     await tab.send(**{"cf-turnstile-response": "0.made-up"})
     assert tab.status == 400
-    assert "did not count" in tab.page.text
+    assert "The CAPTCHA was not accepted" in tab.page.text
     await tab.send(**answered(maker, tab))
     assert tab.place.startswith("/ui/check-mail")
 
@@ -270,7 +270,7 @@ async def test_without_scripts_an_hour_of_waiting_counts(guarded: Postern, maker
     )
     await make_mails_busy(guarded)
     tab = await at_widget(guarded)
-    assert "Wait an hour" in tab.page.text
+    assert "wait one hour" in tab.page.text
     tabs = tab.tabs
     clock.at += WAIT
     await make_mails_busy(guarded)

@@ -499,7 +499,7 @@ async def test_a_proof_that_is_lost_waits_again(scene: ApiScene, postern: Poster
     assert scene.recorded()[-1] == ("lost", {"identifier": API, "host": HOST})
     mails = await Postbox(postern).empty()
     assert {mail.to for mail in mails} == {scene.owner.email}
-    assert [mail.subject for mail in mails] == [f"The proof for the domain {HOST} is missing", f"No more tokens for your API at {HOST}"]
+    assert [mail.subject for mail in mails] == [f"Verification of the domain {HOST} is failing", f"No more tokens for your API at {HOST}"]
 
 
 async def test_a_deleted_service_takes_its_permissions_along(scene: ApiScene) -> None:

@@ -350,7 +350,11 @@ async def test_a_lost_proof_is_told_twice_and_ends_the_route(scene: DomainRouteS
     (shown,) = await scene.shown()
     assert (shown["verified"], shown["verified_at"]) == (False, None)
     (lost,) = await Postbox(postern).empty()
-    assert (lost.to, "no longer led" in lost.text, NAME in lost.subject) == (scene.owner.email, True, True)
+    assert (lost.to, "no longer sent to your identity provider" in " ".join(lost.text.split()), NAME in lost.subject) == (
+        scene.owner.email,
+        True,
+        True,
+    )
     (entry,) = scene.audited("domain_route.lost")
     assert (entry["actor_id"], entry["details"]) == (None, {"domain_id": route["id"], "domain": NAME})
     assert await scene.check() == 0

@@ -180,7 +180,7 @@ async def test_without_a_former_owner_the_organization_is_suspended_and_the_plat
     assert (await scene.say("decline")).status == 200
     assert scene.state() == ("suspended", False, DECLINED)
     assert scene.roles()["cleo"] == "member"
-    assert await scene.mailed() == [(f"root{number}@example.org", "Nobody owns Acme") for number in range(2)]
+    assert await scene.mailed() == [(f"root{number}@example.org", "Acme has no owner") for number in range(2)]
     acme = scene.acme.id
     assert scene.happened()[before:] == [("owner.declined", acme), ("owner.declined", None), ("suspended", acme)]
     platform = scene.audited("organization.owner.declined")[-1]

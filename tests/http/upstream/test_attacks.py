@@ -13,7 +13,7 @@ from tests.http.client import Received
 from tests.http.federation.arriving import answer_in, is_page
 from tests.http.upstream.scene import ADA, UpstreamScene
 
-AGAIN = "Signing in there did not work"
+AGAIN = "Signing in at the provider failed"
 OUT_OF_DATE = "This page is out of date"
 
 
@@ -286,7 +286,7 @@ async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(scene: Upstrea
     scene.set(scene.app, redirect_uris=["https://app.example.com/new"])
     if cancelled:
         back = fake.back(fake.asked, error="access_denied")
-    is_page(await tabs.request("GET", back), 400, "has not registered")
+    is_page(await tabs.request("GET", back), 400, "a redirect URI that is not registered")
     assert scene.codes() == []
 
 
@@ -410,8 +410,8 @@ async def test_a_provider_that_is_turned_off_while_somebody_is_there(scene: Upst
     tabs = scene.browser()
     place = scene.fakes["own"].consent(await scene.leave(tabs, "?org=acme", word=provider))
     scene.people.change("update upstream_providers set enabled = false")
-    await refused(scene, await tabs.request("GET", place), tabs, "is not set up, or was turned off")
-    is_page(await tabs.request("GET", f"/auth/{provider}?org=acme"), 400, "is not set up, or was turned off")
+    await refused(scene, await tabs.request("GET", place), tabs, "is not set up or was turned off")
+    is_page(await tabs.request("GET", f"/auth/{provider}?org=acme"), 400, "is not set up or was turned off")
 
 
 async def test_a_client_that_is_changed_while_somebody_is_there(scene: UpstreamScene) -> None:

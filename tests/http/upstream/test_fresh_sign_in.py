@@ -95,6 +95,6 @@ async def test_a_sign_in_there_that_was_too_long_ago_does_not_count(
     if counts:
         assert await scene.who(tabs) == ada.user
     else:
-        is_page(answer, 502, "did not sign you in" if word == "own" else "did not work")
+        is_page(answer, 502, "did not sign you in" if word == "own" else "Signing in at the provider failed")
         assert tabs.session is None
         assert scene.people.rows("select from identities") == []

@@ -117,7 +117,7 @@ async def test_another_provider_lets_nobody_in_and_writes_nothing(scene: Upstrea
     await own(scene)
     before = scene.identities(), scene.people.rows("select id, email_verified_at, password_hash from users order by id")
     tabs = scene.browser()
-    is_page(await scene.go(tabs), 400, "sign in at their organization")
+    is_page(await scene.go(tabs), 400, "sign in with their organization\N{RIGHT SINGLE QUOTATION MARK}s identity provider")
     assert tabs.session is None
     assert (scene.identities(), scene.people.rows("select id, email_verified_at, password_hash from users order by id")) == before
 
@@ -166,7 +166,7 @@ async def test_a_provider_that_is_down_lets_people_in_otherwise_where_the_policy
     tabs = scene.browser()
     leaving = await scene.leave(tabs, "?org=acme", word=provider)
     fake.fails = True
-    is_page(await tabs.request("GET", fake.consent(leaving)), 503, "does not answer as it should")
+    is_page(await tabs.request("GET", fake.consent(leaving)), 503, "did not respond as expected")
     assert [row["provider"] for row in scene.people.rows("select provider from provider_outages")] == [provider]
     page = scene.postern.foundation.metrics.render().decode()
     assert 'sso_upstream_sign_ins_total{outcome="away",provider="upstream"} 1.0' in page
@@ -211,7 +211,7 @@ async def test_one_that_is_wholly_away_lets_people_in_otherwise_where_the_policy
     if by == "own":
         # A page with a button comes first.
         answer = await tabs.request("GET", next(link for link in PageReader(answer.body).links if link.startswith("/auth/")))
-    is_page(answer, 400, "did not work")
+    is_page(answer, 400, "Signing in at the provider failed")
     assert (outages(scene), len(fake.calls) - asked) == ([provider], 1)
     assert (await scene.unlimited.post(LOGIN, login)).status == 200
     # The next person gets the same answer without a call, since the failure was a moment ago.
@@ -284,7 +284,7 @@ async def test_what_is_remembered_of_an_outage_does_not_lengthen_it(scene: Upstr
         answer = await tabs.request("GET", f"/auth/{provider}{query}")
         if by == "own":
             answer = await tabs.request("GET", next(link for link in PageReader(answer.body).links if link.startswith("/auth/")))
-        is_page(answer, 400, "did not work")
+        is_page(answer, 400, "Signing in at the provider failed")
 
     await leave()
     (noted,) = scene.people.rows("select failed_at from provider_outages")
@@ -445,7 +445,7 @@ async def test_the_provider_must_know_the_person_by_an_address_of_the_organizati
     if lets_in:
         assert await scene.who(tabs) == ada.user
     else:
-        is_page(answer, 400, "shows no verified address of your organization")
+        is_page(answer, 400, "has no verified email address of your organization")
         assert tabs.session is None
     assert len(scene.people.rows("select from memberships where user_id = %s", ada.user)) == lets_in
 
@@ -458,7 +458,7 @@ async def test_a_domain_that_only_an_older_rule_takes_for_the_organizations_is_a
     connected(scene, "websuite", ada)
     route(scene.people, scene.acme, "strasse.test", provider="websuite", login="upstream_only")
     tabs = scene.browser()
-    is_page(await scene.go(tabs), 400, "shows no verified address of your organization")
+    is_page(await scene.go(tabs), 400, "has no verified email address of your organization")
     assert tabs.session is None
 
 
@@ -472,7 +472,7 @@ async def test_an_account_connected_in_a_session_does_not_do_either(scene: Upstr
     scene.people.change("delete from identities")
     scene.people.connect(Person(ada, scene.postern.foundation.ids.new(), ADA), "websuite", fake.issuer, "99")
     other = scene.browser()
-    is_page(await scene.go(other, **personal("websuite")), 400, "shows no verified address of your organization")
+    is_page(await scene.go(other, **personal("websuite")), 400, "has no verified email address of your organization")
     assert other.session is None
     # Nor in the session that they have.
     cookie = tabs.session

@@ -92,7 +92,7 @@ async def test_who_cannot_leave_leaves_no_state_behind(scene: UpstreamScene) -> 
     tab = await tabs.tab().open(f"/auth/{provider}?org=acme")
     (button,) = [link for link in tab.page.links if link.startswith(f"/auth/{provider}")]
     scene.people.change("update upstream_providers set enabled = false")
-    is_page(await tabs.request("GET", button), 400, "is not set up, or was turned off")
+    is_page(await tabs.request("GET", button), 400, "is not set up or was turned off")
     await scene.leave(tabs, "?org=acme")
     scene.people.change("delete from oauth_states")
     scene.people.change("update all_organizations set status = 'suspended'")

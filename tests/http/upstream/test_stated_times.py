@@ -123,7 +123,7 @@ async def test_the_code_is_for_one_session_of_one_person(scene: UpstreamScene, p
     await scene.go(again, word="codehost")
     other, _ = await wanted(again, postbox, log, send=False)
     await other.send(code_form(other), mailed_code=code)
-    assert (other.status, "This code is wrong" in other.page.text) == (400, True)
+    assert (other.status, "This code is incorrect" in other.page.text) == (400, True)
     assert len(scene.people.rows("select id from sessions where stated_at = 'epoch'")) == 2
 
 
@@ -301,7 +301,7 @@ def code_form(tab: Tab) -> int:
 
 
 async def mailed(postbox: Postbox, log: CapturedLog) -> Mail:
-    (mail,) = [one for one in await postbox.empty() if one.subject == "Your code"]
+    (mail,) = [one for one in await postbox.empty() if one.subject == "Your verification code"]
     log.remember(code_in(mail))
     return mail
 

@@ -123,7 +123,7 @@ async def test_the_link_locks_without_a_sign_in_and_opening_it_changes_nothing(s
     assert (done.status, scene.is_locked(), scene.living()) == (200, True, 0)
     assert "The account is locked" in done.page.text
     assert f"{living} sessions" in done.page.text
-    assert "The password" in done.page.text
+    assert "No longer valid Password" in done.page.text
     assert (await scene.signs_in()).status == 401
     # Nobody is known by a browser any more.
     assert scene.people.rows("select from devices where user_id = %s and revoked_at is null", scene.ada.user) == []
@@ -199,10 +199,10 @@ async def test_a_link_is_bound_to_its_account_and_to_its_address(scene: LockScen
     assert not scene.is_locked()
     # "Forgot your password?" mails nothing there: whoever finds the account moved by a thief is sent to somebody who helps.
     moved = await scene.nobody().open(f"{LOCK}?token={link}")
-    assert (moved.status, "tell your administrator at once" in moved.page.text) == (400, True)
+    assert (moved.status, "contact your administrator immediately" in moved.page.text) == (400, True)
     assert "Choose a new password" not in moved.page.text
     scene.people.change("update users set deactivated_at = now() where id = %s", scene.ada.user)
-    assert "tell your administrator at once" not in (await scene.nobody().open(f"{LOCK}?token={link}")).page.text
+    assert "contact your administrator immediately" not in (await scene.nobody().open(f"{LOCK}?token={link}")).page.text
 
 
 async def test_other_links_and_codes_lock_nothing(scene: LockScene) -> None:
@@ -279,7 +279,7 @@ async def test_of_the_last_thirty_days_only_what_the_person_keeps_comes_back(sce
     assert "Thief's" in done.page.text
     assert "Old" not in done.page.text
     page = await scene.nobody().open((link := await scene.back_link()).removeprefix("https://id.example.org"))
-    assert "Is this yours?" in page.page.text
+    assert "Did you add this?" in page.page.text
     assert "Old" not in page.page.text
     # A wrong repetition loses no tick.
     tab = await page.send(0, new_password=NEW, repeated="something else", keep_ways=[f"passkey:{mine}"])
@@ -308,7 +308,7 @@ async def test_whoever_reads_the_mailbox_does_not_get_past_the_second_factor(sce
     back = await scene.back_link()
     refused = await scene.comes_back(back)
     assert refused.status == 400
-    assert "tick one that is yours" in refused.page.text
+    assert "select a passkey that is yours" in refused.page.text
     assert (scene.is_locked(), scene.passkeys()) == (True, ["Only one"])
     body = {"token": token_in(back), "new_password": NEW}
     assert (await scene.client.post("/api/auth/reset-password", body)).status == 400
@@ -326,7 +326,7 @@ async def test_an_app_of_the_last_thirty_days_is_told_and_stays(scene: LockScene
     (mail,) = await scene.box.empty()
     assert "Two-step sign-in was turned on in the last 30 days" in mail.text.replace("\n", " ")
     page = await scene.nobody().open(link_in(mail).removeprefix("https://id.example.org"))
-    assert "If it is not yours, tell your administrator" in page.page.text
+    assert "If you did not turn it on, contact your administrator" in page.page.text
     assert (await scene.comes_back(link_in(mail))).status == 200
     assert scene.people.rows("select from mfa_secrets where user_id = %s and enabled_at is not null", scene.ada.user)
 
@@ -350,7 +350,7 @@ async def test_the_person_locks_their_own_account(scene: LockScene) -> None:
     assert (scene.is_locked(), scene.living()) == (True, 0)
     assert (await scene.client.post("/api/user/lock", token=scene.token)).status == 401
     mail = (await scene.box.empty())[-1]
-    assert "or somebody who is signed in there did" in mail.text.replace("\n", " ")
+    assert "by you or by someone who was signed in to it" in mail.text.replace("\n", " ")
 
 
 async def test_an_application_does_not_lock_its_users(scene: LockScene) -> None:
@@ -384,7 +384,7 @@ async def test_the_maker_locks_while_nobody_else_holds_the_account(empty: LockSc
     assert (entry["actor_id"], entry["details"]) == (home.owners["acme"].user, {"how": "organization"})
     assert (await home.request("POST", lock_of(home, "acme"), by=home.owners["acme"])).ok()["account_locked"] is True
     (mail,) = await home.box.empty()
-    assert "Your organization has locked your account" in mail.text
+    assert "Your organization locked your account" in mail.text
     # It stays the maker's: her way back does not take it away from acme.
     assert (await home.comes_back(link_in(mail))).status == 200
     assert home.row()["origin_org_id"] == home.acme.id

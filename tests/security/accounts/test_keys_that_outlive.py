@@ -172,10 +172,10 @@ class TestFirstProof:
         person = await come(desk, provider)
         await desk.box.empty()
         tab = await asked_here(desk, person)
-        assert "Key backup for Desk" in tab.page.text
-        assert "Key nightly for Desk" in tab.page.text
-        assert "Made in your account" in tab.page.text
-        assert "Made by the application" in tab.page.text
+        assert "API key backup for Desk" in tab.page.text
+        assert "API key nightly for Desk" in tab.page.text
+        assert "Created in your account" in tab.page.text
+        assert "Created by the application" in tab.page.text
         await tab.send(form_of(tab, "/ui/verify-email/here"))
         assert tab.place.startswith("/ui/verify-email/done?what=address_confirmed"), tab.page
         assert (await desk.is_valid(made), await desk.is_valid(given)) == (False, False)
@@ -248,13 +248,13 @@ class TestReset:
         await desk.box.empty()
         made = await desk.makes(intruder, "backup")
         (mail,) = await desk.box.empty()
-        assert (mail.to, mail.subject) == (ADA, "A new key acts as you at Desk")
+        assert (mail.to, mail.subject) == (ADA, "New API key for your account at Desk")
         assert "“backup”" in mail.text
-        assert "Was this not you? Then end it at once" in mail.text
+        assert "Was this not you? Revoke it immediately" in mail.text
         given = await desk.is_given("nightly")
         (mail,) = await desk.box.empty()
-        assert "Desk of Globex created the key “nightly” for you" in " ".join(mail.text.split())
-        assert "Address:" not in mail.text
+        assert "Desk of Globex created the API key “nightly” for you" in " ".join(mail.text.split())
+        assert "IP address:" not in mail.text
         listed = (await intruder.tab().open(APPLICATIONS)).page
         assert "backup" in listed.text
         assert KEYS in listed.links
@@ -262,8 +262,8 @@ class TestReset:
         assert (await desk.is_valid(made), await desk.is_valid(given)) == (False, True)
         (mail,) = await desk.box.empty()
         said = " ".join(mail.text.split())
-        assert "These keys for applications ended: backup (Desk)." in said
-        assert "These keys for applications go on: nightly (Desk)." in said
+        assert "These API keys were revoked: backup (Desk)." in said
+        assert "These API keys still work: nightly (Desk)." in said
         (ended,) = desk.audited("user_key.revoked")
         assert ended["organization_id"] == desk.globex.id
 
@@ -275,7 +275,7 @@ class TestReset:
         tab = await desk.browser().tab().open(await desk.link())
         for name in made:
             assert f"{name} for Desk" in tab.page.text
-        assert "Made by the application" in tab.page.text
+        assert "Created by the application" in tab.page.text
         assert "Not used yet" in tab.page.text
         # A form with errors comes back with its ticks, and ends nothing.
         await tab.send(new_password=NEW, repeated="something else", keep_keys=[ids["laptop"]])
@@ -352,7 +352,7 @@ class TestApplications:
         assert "backup" in tab.page.text
         assert KEYS not in tab.page.links
         (end,) = [link for link in tab.page.links if link.endswith("/end")]
-        assert "End the key" in (await tab.open(end)).page.text
+        assert "Revoke API key" in (await tab.open(end)).page.text
         form = tab.page.forms[form_of(tab, end)]
         await tab.send(form_of(tab, end))
         assert tab.place == f"{APPLICATIONS}?done=ended"

@@ -33,7 +33,7 @@ BY_INVITATION: Final = {"POSTERN_REGISTRATION": "invitation"}
 DOMAINS: Final = {"POSTERN_REGISTRATION": "domains", "POSTERN_REGISTRATION_DOMAINS": "acme.example"}
 THROWAWAY: Final = {"POSTERN_REGISTRATION": "except_domains", "POSTERN_REGISTRATION_DOMAINS": "example.org"}
 EACH: Final = pytest.mark.parametrize("more", [CLOSED, BY_INVITATION, DOMAINS, THROWAWAY], indirect=True)
-REFUSED: Final = "You have no account here yet"
+REFUSED: Final = "You do not have an account here yet"
 
 
 @pytest.fixture

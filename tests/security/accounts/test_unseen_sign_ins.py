@@ -106,5 +106,5 @@ async def test_each_person_sees_all_of_it_in_their_own_log(postern: Postern, peo
     await walk.acts(person)
     assert person is not None
     tab = await walk.signed_in(people.session_of(person)).tab().open("/ui/sign-ins")
-    for said in ("Wrong password", "Not admitted: no role in the application"):
+    for said in ("Wrong password", "Denied: no role in the application"):
         assert said in tab.page.text, said

@@ -22,7 +22,7 @@ from tests.http.tenancy.risk.test_ways_back import WayBackScene
 database_url, postern, people = http.database_url, http.postern, http.people
 
 NEW: Final = "a fresh and lively password"
-USED: Final = "This link has been used"
+USED: Final = "This link was already used"
 OWNERS: Final = {"roles": ["platform_owner"]}
 
 

@@ -94,7 +94,7 @@ async def test_one_agent_has_one_api(agents: Agents) -> None:
 async def test_an_agents_token_opens_nothing_of_ours(agents: Agents) -> None:
     agents.api()
     tab = await agents.asks(scope=f"openid profile email organization roles groups offline_access {READ}")
-    for words in ("e-mail address", "Recognise you", "your role"):
+    for words in ("View your email address", "Recognize you", "your role"):
         assert words not in tab.page.text
     tokens = agents.kept((await agents.redeem(agents.helper, left(await tab.send(answer="allow"), CALLBACK)["code"])).ok())
     assert (tokens["scope"], "id_token" in tokens) == (READ, False)

@@ -273,12 +273,12 @@ async def test_the_name_in_a_document_stands_on_no_page_before_the_consent(clien
     assert name in consents.page.text
     denied = await consents.send(answer="deny")
     assert left(denied, BACK)["error"] == "access_denied"
-    assert "Unregistered program" in denied.page.text
+    assert "Unregistered app" in denied.page.text
     assert name not in denied.page.text
     # With a place in the organization it is no other application.
     await clients.code_of()
     await stands_nowhere()
     clients.people.change("update all_services set sign_in_policy = 'assigned' where service_type = 'metadata'")
     turned_away = await clients.browser().tab().open(asked)
-    assert "Unregistered program" in turned_away.page.text
+    assert "Unregistered app" in turned_away.page.text
     assert name not in turned_away.page.text

@@ -173,7 +173,9 @@ async def test_both_must_have_said_yes(clients: PublishingClients, organization:
     client = await clients.open_client(redirect_uris=[HERE])
     clients.people.change("update all_organizations set registered_clients = %s, metadata_clients = 'any'", organization)
     clients.people.change("update resource_servers set registered_clients = %s, metadata_clients = 'any', admits = 'all'", api)
-    assert "This program is not registered. The API or its organization refuses such programs" in await _is_turned_away(clients, client)
+    assert "This client is not registered here. The API or its organization does not allow such clients" in await _is_turned_away(
+        clients, client
+    )
     assert not clients.services()
 
 
@@ -181,7 +183,7 @@ async def test_yes_to_documents_is_no_yes_to_them_and_the_other_way_round(client
     clients.publish()
     clients.people.change("update all_organizations set metadata_clients = 'off'")
     clients.people.change("update resource_servers set metadata_clients = 'off'")
-    assert "refuses applications from there" in await _is_turned_away(clients, CLIENT, back="https://app.client.example/back")
+    assert "does not allow this host" in await _is_turned_away(clients, CLIENT, back="https://app.client.example/back")
     await clients.consents(client_id=await clients.open_client(redirect_uris=[HERE]), redirect_uri=HERE)
 
 
@@ -225,12 +227,12 @@ async def test_the_operator_who_turns_it_off_ends_it(clients: PublishingClients)
 async def test_a_program_that_calls_itself_claude_is_one_that_nobody_has_registered(clients: PublishingClients) -> None:
     client = await clients.open_client(client_name="Claude", redirect_uris=[HERE])
     page = (await clients.consents(client_id=client, redirect_uri=HERE)).page.text
-    assert page.index("program that nobody has registered, on this device") < page.index("Claude")
-    assert "Anybody can choose that name" in page
+    assert page.index("unregistered app on this device") < page.index("Claude")
+    assert "Anyone can choose this name" in page
     clients.let_registered_in(None, "vscode.dev")
     client = await clients.open_client(client_name="Claude", redirect_uris=[WEB])
     page = (await clients.consents(client_id=client, redirect_uri=WEB)).page.text
-    assert page.index("program that nobody has registered") < page.index("Claude")
+    assert page.index("unregistered app") < page.index("Claude")
     assert "on this device" not in page
 
 
@@ -428,7 +430,7 @@ async def test_the_page_of_consent_may_be_late(clients: PublishingClients) -> No
     tab = await clients.consents(client_id=client, redirect_uri=HERE)
     clients.people.change("update resource_servers set registered_clients = 'off'")
     await tab.send(answer="allow")
-    assert "refuses such programs" in tab.page.text
+    assert "does not allow such clients" in tab.page.text
     assert not clients.services()
     clients.people.change("update resource_servers set registered_clients = 'on'")
     assert "code" in left(await (await clients.consents(client_id=client, redirect_uri=HERE)).send(answer="allow"), HERE)
@@ -451,11 +453,11 @@ async def test_a_name_of_its_own_choice_stands_on_no_page_before_the_consent(cli
     assert (refused.status, name in refused.body.decode(), "login_required" in refused.body.decode()) == (200, False, True)
     denied = await (await clients.consents(client_id=client, redirect_uri=HERE)).send(answer="deny")
     assert left(denied, HERE)["error"] == "access_denied"
-    assert ("Unregistered program" in denied.page.text, name in denied.page.text) == (True, False)
+    assert ("Unregistered app" in denied.page.text, name in denied.page.text) == (True, False)
     # With a place in the organization it is no other program.
     await clients.code_of(client_id=client, back=HERE)
     await stands_nowhere()
     clients.people.change("update all_services set sign_in_policy = 'assigned' where service_type = 'metadata'")
     turned_away = await clients.browser().tab().open(asked)
-    assert "Unregistered program" in turned_away.page.text
+    assert "Unregistered app" in turned_away.page.text
     assert name not in turned_away.page.text

@@ -349,7 +349,7 @@ async def test_a_document_is_in_utf_8(clients: PublishingClients, encoding: str)
         # Its bytes are ASCII, so everybody reads the same of them.
         assert answer.status == 303
         return
-    assert (answer.status, b"not sent as JSON" in answer.body) == (400, True)
+    assert (answer.status, b"not served as JSON" in answer.body) == (400, True)
 
 
 @pytest.mark.parametrize(

@@ -287,7 +287,7 @@ async def test_an_owner_sees_that_a_page_does_not_name_all(keeping: KeepingScene
     for place in ("", "/go-on"):
         page = await owner.request("GET", f"/ui/o/acme/directories/{provider}/runs/{stop['id']}{place}")
         assert page.status == 200
-        assert "And 4 more, whom this page does not name." in page.body.decode(), place
+        assert "And 4 more people, who are not shown here." in page.body.decode(), place
 
 
 async def test_a_directory_that_names_people_of_others_holds_none_of_their_accounts(keeping: KeepingScene, database_url: str) -> None:

@@ -55,7 +55,7 @@ async def test_a_passkey_is_asked_for_by_the_page_and_leads_on(arriving: Arrivin
         # The password again is not what the hook asks for: the page says so, and nothing leads in a circle.
         refused = await tab.send(password=PASSWORD)
         assert refused.status == 403
-        assert "asks for a passkey" in refused.page.text
+        assert "requires a passkey" in refused.page.text
         assert arriving.codes() == []
         tab = await arriving.signed_in(arriving.people.session_of(grace)).tab().open(arriving.asking())
         # The page begins with the password of this account, and leads to the one that offers passkeys.
@@ -70,7 +70,7 @@ async def test_whoever_has_no_passkey_reads_what_is_missing(arriving: Arriving, 
     async with hooks.of(arriving.acme, until({"hwk", "swk"}, "passkey")) as hooked:
         tab = await arriving.signed_in(arriving.people.session_of(grace)).tab().open(arriving.asking())
         assert tab.status == 403
-        assert "asks for a passkey" in tab.page.text
+        assert "requires a passkey" in tab.page.text
         assert len(hooked.heard) == 1
     assert arriving.codes() == []
 
@@ -82,7 +82,7 @@ async def test_a_page_of_the_console_asks_and_opens_or_says_no(arriving: Arrivin
         tabs = arriving.signed_in(admin)
         tab = await tabs.tab().open("/ui/o/acme/people")
         assert (tab.status, len(hooked.heard)) == (403, 1)
-        assert "It lets nobody in at this hour" in tab.page.text
+        assert "It does not allow sign-ins at this time of day" in tab.page.text
         hooked.say(GO_ON)
         assert (await tabs.tab().open("/ui/o/acme/people")).status == 200
         assert (await tabs.tab().open("/ui/o/acme/settings")).status == 200

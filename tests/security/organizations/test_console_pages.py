@@ -34,7 +34,9 @@ _MOMENTS: Final = re.compile(rb'<time[^>]*>[^<]*</time>|\d\d:\d\d Uhr UTC|data:t
 # Words in the addresses of forms that end something, so that they are sent after all others.
 _ENDS: Final = ("/end", "/remove", "/cancel", "/decline", "/danger", "/delete")
 # Where the page of an earlier address stands now.
-_MOVED: Final[Mapping[str, str]] = {
+_MOVED: Final[Mapping[str, str | tuple[str, ...]]] = {
+    # The first that the reader may open.
+    "GET /ui/o/{org_slug}/settings/brand": ("/settings/looks", "/settings/languages"),
     "GET /ui/o/{org_slug}/settings/danger": "/settings",
     "GET /ui/o/{org_slug}/sign-in/change": "/sign-in",
     "GET /ui/o/{org_slug}/sign-in/change/undo": "/sign-in",

@@ -67,18 +67,18 @@ async def test_by_the_page_the_owner_reads_whom_to_ask(scene: Suspended) -> None
     tabs = scene.signed_in(scene.owner)
     tab = await tabs.tab().open(DANGER)
     assert tab.status == 200
-    assert "owners may delete it: ask them" in tab.page.text
+    assert "Only platform owners can delete it. Contact a platform owner" in tab.page.text
     assert f"{DANGER}/delete" not in tab.page.links
     tab = await tabs.tab().open(f"{DANGER}/delete")
     assert tab.status == 403
-    assert "Ask them" in tab.page.text
+    assert "Contact a platform owner" in tab.page.text
     # The question was open before, in another tab.
     await scene.govern("activate")
     tab = await tabs.tab().open(f"{DANGER}/delete")
     await scene.govern("suspend")
     await _types(tab)
     assert tab.status == 403
-    assert "Ask them" in tab.page.text
+    assert "Contact a platform owner" in tab.page.text
     assert (scene.is_there(), scene.trail()) == (True, [])
 
 

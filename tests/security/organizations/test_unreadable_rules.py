@@ -79,7 +79,7 @@ async def test_its_own_pages_say_so(scene: SpoiltScene, rule: object) -> None:
     tab = scene.signed_in(scene.owner).tab()
     assert (await tab.open("/ui/o/acme/people/fields")).shown.status == 200
     page = await tab.open("/ui/o/acme/people/fields/motto")
-    assert "Bounds cannot be read" in page.page.text
+    assert "Limits cannot be read" in page.page.text
     await scene.request("PATCH", f"{FIELDS}/motto", {"rule": {}}, by=scene.owner)
     assert await scene.lost() == [False, False]
 

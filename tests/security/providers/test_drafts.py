@@ -89,7 +89,7 @@ async def test_it_links_nobody_and_stands_in_no_list(scene: FurtherScene) -> Non
         assert (await tabs.request("GET", asked)).status == 400
         sent = await tabs.request("POST", asked, fields)
         assert sent.status == 400
-        assert b"There is no such way to sign in" in sent.body
+        assert b"This sign-in method does not exist" in sent.body
     by = scene.people.session_of(ada)
     gone = [await scene.request("DELETE", f"/api/user/identities/{name}", by=by) for name in ("profiles", "nobodys1")]
     assert [refused(one) for one in gone] == [(400, "BAD_REQUEST")] * 2
@@ -103,7 +103,7 @@ async def test_after_a_test_an_owner_makes_it_active(scene: FurtherScene) -> Non
     assert refused(before) == (400, "BAD_REQUEST")
     shown = await walked(scene, tabs)
     assert shown.status == 200, shown.body
-    assert b"Make it active on its page" in shown.body
+    assert b"Activate it if this result is correct" in shown.body
     assert not await offered(scene)
     assert (await record(scene))["test"] == "passed"
     done = await made_active(scene, tabs)
@@ -123,7 +123,7 @@ async def test_after_a_test_an_owner_makes_it_active(scene: FurtherScene) -> Non
 async def test_a_test_that_fails_opens_nothing(scene: FurtherScene) -> None:
     tabs = await made_on_page(scene)
     del scene.fakes["profiles"].person["id"]
-    assert b"The test failed" in (await walked(scene, tabs)).body
+    assert b"Test failed" in (await walked(scene, tabs)).body
     assert (await record(scene))["test"] == "untested"
     at = f"{PAGES}/profiles/activate"
     assert at not in PageReader((await tabs.request("GET", f"{PAGES}/profiles")).body).links
@@ -158,7 +158,7 @@ async def test_a_change_during_the_test_makes_it_count_for_nothing(scene: Furthe
 
     waits.about = about  # type: ignore[method-assign]
     shown = await tabs.request("GET", back)
-    assert b"changed meanwhile: test it again" in shown.body
+    assert b"was changed during the test. Test it again" in shown.body
     assert (await record(scene))["test"] == "untested"
 
 
@@ -169,7 +169,7 @@ async def test_a_change_of_an_active_one_keeps_it_and_says_so(scene: FurtherScen
     changed = await scene.request("PATCH", ONE, {"scopes": ["more"]}, by=scene.root)
     assert (changed.json()["state"], changed.json()["enabled"], changed.json()["test"]) == ("active", True, "before_change")
     shown = PageReader((await tabs.request("GET", f"{PAGES}/profiles")).body).text
-    assert "Tested before the change" in shown
+    assert "Tested before the last change" in shown
     assert await offered(scene)
     as_before = await scene.request("PATCH", ONE, {"scopes": ["profile"]}, by=scene.root)
     assert as_before.json()["test"] == "passed"
@@ -229,7 +229,7 @@ async def test_only_the_browser_that_tests_it_comes_back(scene: FurtherScene, wh
     other = scene.browser() if who == "nobody" else scene.signed_in(scene.people.add("eve@platform.example", platform_owner=True))
     assert (await other.request("GET", back)).status == 400
     assert (await record(scene))["test"] == "untested"
-    assert b"The provider tells who you are" in (await tabs.request("GET", back)).body
+    assert b"Test passed. The provider identified you" in (await tabs.request("GET", back)).body
 
 
 async def test_others_may_neither_activate_nor_see_it(scene: FurtherScene) -> None:

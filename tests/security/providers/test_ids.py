@@ -59,10 +59,10 @@ async def test_the_page_says_it_in_words(scene: FurtherScene) -> None:
     owner = scene.signed_in(scene.root)
     at = "/ui/platform/providers/profiles"
     page = await owner.request("GET", at)
-    assert "1 person is connected. With another issuer" in PageReader(page.body).text
+    assert "1 account is linked. If you change the issuer" in PageReader(page.body).text
     sent = await scene.send(owner, PageReader(page.body), f"{at}/protocol", subject="login")
     assert sent.status == 409
-    assert "make another provider" in PageReader(sent.body).text
+    assert "Create another provider" in PageReader(sent.body).text
 
 
 async def test_the_profile_stays_beside_an_issuer(scene: FurtherScene) -> None:

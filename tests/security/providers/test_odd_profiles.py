@@ -38,7 +38,7 @@ async def _came(scene: FurtherScene, profile: Any) -> Any:
 async def test_an_odd_profile_is_a_page_and_no_failure(scene: FurtherScene, odd: str) -> None:
     came = await _came(scene, {"id": ODD[odd], "email": ADA} if odd in ODD else WHOLE[odd])
     assert came.status == 400, came.body
-    assert b"tells nothing here by which you could be known" in came.body
+    assert b"did not send the information needed to identify you" in came.body
     assert scene.people.rows("select from newcomers") == []
     told = scene.postern.foundation.metrics.render().decode()
     assert 'sso_upstream_odd_profiles_total{provider="profiles"} 1.0' in told

@@ -144,7 +144,7 @@ async def test_a_page_that_was_open_while_hosts_or_events_changed_grants_nothing
     tab = await granting.asked()
     await granting.turned_on(**{"hosts": ["app.example.org"], **changed})
     await tab.send(answer="allow")
-    assert "What Shop will be told" in tab.page.text
+    assert "Security events that Shop receives" in tab.page.text
     assert ("evil.example" in tab.page.text) == ("hosts" in changed)
     assert granting.people.rows("select from authorization_codes") == granting.people.rows("select from consents") == []
     assert (await granting.redeemed(await tab.send(answer="allow")))["scope"] == SCOPES
@@ -155,7 +155,7 @@ async def test_a_form_without_what_the_page_showed_grants_nothing(granting: Gran
     await granting.turned_on()
     tab = await granting.asked()
     await tab.send(answer="allow", signals=digest)
-    assert "What Shop will be told" in tab.page.text
+    assert "Security events that Shop receives" in tab.page.text
     assert granting.people.rows("select from authorization_codes") == []
 
 

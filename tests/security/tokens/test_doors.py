@@ -28,7 +28,7 @@ database_url, people = http.database_url, http.people
 postern, fakes = upstream.postern, upstream.fakes
 
 _NOBODY: Final = "The client acts for itself: there is no person whom the rule is about"
-_BEGUN: Final = "Rules for risk judge a sign-in when it begins, and leave sessions alone (0201)"
+_BEGUN: Final = "Risk policies judge a sign-in when it begins, and leave sessions alone (0201)"
 _NO_SIGN_IN: Final = "An impersonation is no sign-in of the person: it looks at what the person cannot enter, too (0011)"
 _MINUTE: Final = "The step before the code asks for the factor, the code lasts a minute, and each refresh asks again"
 _COOKIE: Final = "The setting is refused for such a service: its people have a cookie, and no tokens that could be bound (0206)"

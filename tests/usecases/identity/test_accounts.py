@@ -123,7 +123,7 @@ async def test_where_changes_are_immediate_the_new_address_is_in_force_at_once(e
         session = await session_of(postern, user)
         change = await postern.identity.accounts.ask_for_email(user, session, OTHER, SYSTEM)
         assert (change.email, change.pending) == (OTHER, None)
-        assert [(mail["to"], mail["subject"]) for mail in await mails(postern)] == [("ada@example.org", "Your e-mail address was changed")]
+        assert [(mail["to"], mail["subject"]) for mail in await mails(postern)] == [("ada@example.org", "Your email address was changed")]
         with pytest.raises(BadRequest):
             await postern.identity.accounts.ask_for_email(user, session, Email("taken@example.org"), SYSTEM)
         assert {row["email"] for row in await rows(postern, "select email from users")} == {"new@example.org", "taken@example.org"}

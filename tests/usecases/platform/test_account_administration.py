@@ -390,7 +390,7 @@ async def test_a_reset_leaves_nobody_in_and_mails_a_link_that_sets_a_password(in
     assert installation.has_access(other) == {"sessions": 1, "trusted": 1, "links": 1}
     assert installation.ways_in(other) == {"passkeys": 2, "identities": 2, "codes": 2, "unfinished": 1}
     (mail,) = await installation.mails()
-    assert (mail.to, mail.subject) == ("Ada@example.org", "All access to your account has ended")
+    assert (mail.to, mail.subject) == ("Ada@example.org", "All access to your account was revoked")
     assert link in mail.text
     assert installation.audited("security.password.changed")[0]["details"] == {
         "how": "ended",
@@ -439,8 +439,8 @@ async def test_passkeys_that_were_the_second_factor_end_it_with_them(installatio
     assert installation.ways_in(user) == {"passkeys": 0, "identities": 0, "codes": 0, "unfinished": 0}
     assert OPERATOR in str(installation.audited("security.mfa.disabled"))
     assert [mail.subject for mail in await installation.mails()] == [
-        "Two-step sign-in is off",
-        "All access to your account has ended",
+        "Two-step sign-in is turned off",
+        "All access to your account was revoked",
     ]
 
 

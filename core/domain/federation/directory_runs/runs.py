@@ -42,7 +42,7 @@ _ONE_IN: Final = 10
 
 
 class RunKind(StrEnum):
-    """What a run reads."""
+    """What a sync run reads."""
 
     PLAN = "plan"
     """Reads everybody, and does nothing."""
@@ -63,7 +63,7 @@ class RunKind(StrEnum):
 
 
 class RunState(StrEnum):
-    """How far a run has come."""
+    """The state of a sync run."""
 
     RUNNING = "running"
     DONE = "done"
@@ -125,7 +125,7 @@ class DirectoryRun(Frozen, kw_only=True):
 
 
 class NamedAs(StrEnum):
-    """Why a run names somebody."""
+    """Why a sync run lists a person."""
 
     END = "end"
     """It would end the person."""

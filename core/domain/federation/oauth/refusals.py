@@ -17,7 +17,7 @@ from core.domain.identity.upstream.identity_assertions import in_words as fault_
 
 
 class RefusalReason(StrEnum):
-    """The reason why a request of an application was refused."""
+    """Why an application's request was rejected."""
 
     REDIRECT_MISSING = "redirect_missing"
     REDIRECT_UNREGISTERED = "redirect_unregistered"

@@ -34,7 +34,7 @@ ProvisioningChange = Literal[
 
 
 class ProvisioningPreset(StrEnum):
-    """What is known of a system."""
+    """The preset of the target system."""
 
     GENERIC = "generic"
     POSTERN = "postern"
@@ -43,7 +43,7 @@ class ProvisioningPreset(StrEnum):
 
 
 class ProvisioningState(StrEnum):
-    """Whether people are sent."""
+    """The state of the provisioning connection."""
 
     DRAFT = "draft"
     """Sends nothing: no owner has said yes to these settings."""
@@ -54,7 +54,7 @@ class ProvisioningState(StrEnum):
 
 
 class ProvisioningSource(StrEnum):
-    """What fills an attribute."""
+    """The source of an attribute."""
 
     ADDRESS = "address"
     """Under which the organization lists the person."""

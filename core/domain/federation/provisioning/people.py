@@ -46,7 +46,7 @@ _WORK: Final = "work"
 
 
 class PlaceThere(StrEnum):
-    """How a person stands in the other system, as far as we know."""
+    """The state of a person in the target system, as far as Postern knows."""
 
     SENT = "sent"
     LEFT_OUT = "left_out"
@@ -82,7 +82,7 @@ class WhyNotThere(StrEnum):
 
 
 class WhyGone(StrEnum):
-    """Why a person does not belong there."""
+    """Why a person is not provisioned."""
 
     NO_MEMBER = "no_member"
     NOT_ADMITTED = "not_admitted"

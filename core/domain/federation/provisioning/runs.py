@@ -37,7 +37,7 @@ EXCHANGES_KEPT: Final = 50
 
 
 class ProvisioningRunKind(StrEnum):
-    """Whom a run looks at."""
+    """The scope of a sync run."""
 
     PLAN = "plan"
     """Looks at everybody, and does nothing."""
@@ -47,7 +47,7 @@ class ProvisioningRunKind(StrEnum):
 
 
 class ProvisioningRunState(StrEnum):
-    """How far a run has come."""
+    """The state of a sync run."""
 
     RUNNING = "running"
     DONE = "done"
@@ -61,7 +61,7 @@ class ProvisioningRunState(StrEnum):
 
 
 class DoneThere(StrEnum):
-    """What a run does, or would do, with a person."""
+    """What a sync run does to a person, or would do."""
 
     MADE = "made"
     MATCHED = "matched"

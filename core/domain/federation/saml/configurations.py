@@ -83,7 +83,7 @@ class Configuration(Frozen, kw_only=True):
     encryption_certificate: str | None = None
     metadata_uploaded_at: datetime | None = None
     metadata_fetched_at: datetime | None = None
-    """When somebody last fetched our metadata."""
+    """When the metadata was last fetched."""
     created_at: datetime
     updated_at: datetime
 

@@ -43,7 +43,7 @@ NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class ScimGrouping(StrEnum):
-    """What the groups of an organization's directory are, besides the organization's own group."""
+    """What the groups of an organization's directory become, besides the organization's own group."""
 
     ORGANIZATION = "organization"
     """Nothing: the one group is the organization."""

@@ -27,7 +27,7 @@ LONGEST_NAME: Final = 80
 
 
 class RiskAction(StrEnum):
-    """What a rule does with a sign-in that it fits, from the mildest to the strictest."""
+    """The action of a risk policy, from the mildest to the strictest."""
 
     NOTHING = "nothing"
     """The sign-in is let in, and no later rule is asked."""
@@ -53,7 +53,7 @@ _STRICTNESS: Final = {action: place for place, action in enumerate(RiskAction)}
 
 
 class SignInWay(StrEnum):
-    """How somebody gave the first proof of a sign-in."""
+    """The first authentication method of a sign-in."""
 
     PASSWORD = "password"  # noqa: S105 - a way in, not a password
     LINK = "link"
@@ -62,7 +62,7 @@ class SignInWay(StrEnum):
 
 
 class ExceptionKind(StrEnum):
-    """Whom or what an exception leaves out."""
+    """Who or what an exception exempts."""
 
     PERSON = "person"
     TEAM = "team"

@@ -237,7 +237,7 @@ class ShadowReport:
         return not is_known, round(score, 2)
 
     def reports(self) -> Sequence[PolicyReport]:
-        """Of each rule, in order."""
+        """For each policy, in order."""
         return [self._report(one) for one in self._rules.policies]
 
     def _report(self, policy: RiskPolicy) -> PolicyReport:

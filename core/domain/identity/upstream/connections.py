@@ -31,7 +31,7 @@ LONGEST_CONTEXT: Final = 300
 
 
 class ProviderKind(StrEnum):
-    """The protocol between us and the provider."""
+    """The protocol between Postern and the provider."""
 
     OIDC = "oidc"
     SAML = "saml"
@@ -39,7 +39,7 @@ class ProviderKind(StrEnum):
 
 
 class ConnectionState(StrEnum):
-    """How far a connection has come."""
+    """The state of a connection."""
 
     DRAFT = "draft"
     """Nobody signs in through it. Its settings have not been tried as they are now."""
@@ -49,7 +49,7 @@ class ConnectionState(StrEnum):
 
 
 class CertificateSource(StrEnum):
-    """How a certificate of the directory came to us."""
+    """How Postern received a certificate of the identity provider."""
 
     METADATA = "metadata"
     HAND = "hand"

@@ -47,7 +47,7 @@ _APPLE_ID: Final = re.compile(r"[A-Z0-9]{10}")
 
 
 class FurtherState(StrEnum):
-    """How far a provider has come."""
+    """The state of a custom provider."""
 
     DRAFT = "draft"
     """Nobody signs in through it, and nobody but platform owners knows of it."""
@@ -55,7 +55,7 @@ class FurtherState(StrEnum):
 
 
 class FurtherTest(StrEnum):
-    """What is known of the provider's settings by a test of a platform owner's."""
+    """Whether a platform owner has tested the provider's current settings."""
 
     NONE = "untested"
     PASSED = "passed"
@@ -75,10 +75,10 @@ class ProviderPreset(Frozen, kw_only=True):
     key: str
     """The short name that the preset has, and that a provider made from it gets."""
     name: str
-    """The provider's name for people."""
+    """The provider's display name."""
     settings: FurtherSettings
     guide: str
-    """Where the provider says how a client is registered."""
+    """Where client registration is documented at the provider."""
 
 
 class FurtherProvider(Frozen, kw_only=True):
@@ -96,7 +96,7 @@ class FurtherProvider(Frozen, kw_only=True):
     enabled: bool
     """Whether people can sign in through the provider. A draft is never enabled."""
     position: int
-    """Buttons stand in this order."""
+    """The position of the button."""
     organizations: tuple[str, ...] | None = None
     """The slugs of the organizations on whose pages it is offered. None when it is offered everywhere."""
     logo_digest: str | None = None

@@ -240,7 +240,7 @@ class LinkRequest(Frozen, kw_only=True):
 
     provider: str
     name: str
-    """The provider's name for people."""
+    """The provider's display name."""
     asker: Asker
 
 

@@ -98,7 +98,7 @@ class FurtherKind(StrEnum):
 
 
 class ClientSecretKind(StrEnum):
-    """What the secret of our client is."""
+    """The type of the client's secret."""
 
     TEXT = "text"
     """The secret itself."""
@@ -125,7 +125,7 @@ class FurtherSettings(Frozen, kw_only=True):
     verified: str = ""
     """Where the profile says whether the address is verified. Empty when it says nothing."""
     full_name: str = ""
-    """Where the profile has the person's name."""
+    """Where the profile contains the person's name."""
     posts_answer: bool = False
     """The provider sends its answer by a form (`response_mode=form_post`)."""
     repeats_nonce: bool = True
@@ -310,7 +310,7 @@ class Upstream(ProviderSite, kw_only=True):
     """A provider, as one sign-in uses it."""
 
     name: str
-    """The provider's name for people."""
+    """The provider's display name."""
     client: ClientAtProvider
     scopes: tuple[str, ...] = ()
     """Scopes to ask for, besides those that identify a person."""

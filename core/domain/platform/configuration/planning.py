@@ -34,7 +34,7 @@ NEEDED: Final = "is missing, and nothing is there yet that has it"
 
 
 class PlannedAction(StrEnum):
-    """What happens to an object: it is made, changed or ended."""
+    """What happens to an object: it is created, changed or deleted."""
 
     MAKE = "make"
     CHANGE = "change"
@@ -327,7 +327,7 @@ MOST_CHANGES: Final = 200
 
 
 class ProposalState(StrEnum):
-    """Whether the proposal waits for an owner, or an owner has applied it."""
+    """Whether the proposal is pending or an owner has applied it."""
 
     WAITING = "waiting"
     APPLIED = "applied"

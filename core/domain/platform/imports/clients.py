@@ -91,7 +91,7 @@ class ForeignClient(Frozen, kw_only=True):
     client_id: str = ""
     """What the client's programs are configured with, if the file says it."""
     title: str
-    """The name that people read."""
+    """The display name."""
     service_type: str
     redirects: Addresses = _NOTHING_LEFT
     after_logout: Addresses = _NOTHING_LEFT

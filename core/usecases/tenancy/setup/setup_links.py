@@ -101,7 +101,7 @@ class WantedSetupLink(Frozen, kw_only=True):
     purposes: Collection[SetupPurpose]
     mail_to: Email | None = None
     language: Language | None = None
-    """The language of the mail."""
+    """The language of the email."""
 
 
 class SetupLinks(Frozen):

@@ -84,50 +84,50 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     """The parameters, for the API description. The handler reads them by the rules of OAuth, which are stricter."""
 
     client_id: Parameter = ""
-    """The client id of the service."""
+    """The client ID of the service."""
     redirect_uri: Parameter = ""
-    """The destination of the person and the answer: one of the service's redirect URIs, byte for byte. For `mobile` and `desktop` services,
-    an address on the device itself may have another port.
+    """The redirect URI: one of the service's redirect URIs, compared byte for byte. For `mobile` and `desktop` services, a loopback URI may
+    have another port.
     """
     response_type: Parameter = ""
     """Must be `code`."""
     scope: Parameter = ""
-    """Some of `openid profile email organization roles groups offline_access`, separated by spaces. Other scopes are ignored. Without any,
-    the tokens have no scopes. `ssf.manage` and `ssf.read` are for shared signals: only a person who may manage the integrations of the
-    service's organization grants them, on a page each time, and for anybody else they are ignored.
+    """Some of `openid profile email organization roles groups offline_access`, separated by spaces. Other scopes are ignored. Without
+    scopes, the tokens have none. `ssf.manage` and `ssf.read` are for shared signals: only a person who may manage the integrations of the
+    service's organization can grant them, with consent each time; for anyone else they are ignored.
     """
     state: Parameter = ""
-    """A text that the answer repeats."""
+    """An opaque value that the response repeats."""
     nonce: Parameter = ""
-    """A text that the ID token repeats."""
+    """A value that the ID token repeats."""
     code_challenge: Parameter = ""
-    """The PKCE challenge. A service with a client secret or keys may leave it out."""
+    """The PKCE challenge. Optional for a service with a client secret or keys."""
     code_challenge_method: Parameter = ""
     """Must be `S256`."""
     response_mode: Parameter = ""
-    """`query`, which is the default, `fragment`, which needs PKCE, or `form_post`."""
+    """`query` (the default), `fragment`, which requires PKCE, or `form_post`."""
     prompt: Parameter = ""
     """`none`, or some of `login`, `consent`, `select_account` and `create`."""
     max_age: Parameter = ""
-    """The most seconds that may have passed since the person signed in."""
+    """The maximum age of the person's authentication, in seconds."""
     login_hint: Parameter = ""
-    """The address of the person whom the application expects."""
+    """The email address of the person whom the application expects."""
     acr_values: Parameter = ""
-    """`http://schemas.openid.net/pape/policies/2007/06/multi-factor` asks for a second factor."""
+    """`http://schemas.openid.net/pape/policies/2007/06/multi-factor` requests MFA."""
     ui_locales: Parameter = ""
-    """The languages for the pages, the preferred one first."""
+    """The preferred languages of the pages, the most preferred first."""
     claims: Parameter = ""
-    """Single claims, as JSON (OpenID Connect Core section 5.5). Each claim asks for the scope that includes it. An essential `acr` is
-    required. `sub` names the only person who may sign in.
+    """Individual claims, as JSON (OpenID Connect Core section 5.5). Each claim requests the scope that includes it. An essential `acr` is
+    required. `sub` restricts the sign-in to one person.
     """
     id_token_hint: Parameter = ""
-    """An ID token of the person whom the application expects. An expired token will do."""
+    """An ID token of the person whom the application expects. It may be expired."""
     resource: Parameter = ""
-    """The identifier of an API that the application wants tokens for (RFC 8707). It may come several times. `scope` then names scopes of
-    these APIs, too.
+    """The identifier of an API that the application requests tokens for (RFC 8707). Can be repeated. `scope` then includes scopes of these
+    APIs.
     """
     request_uri: Parameter = ""
-    """The name of a pushed request. With it, only `client_id` counts as well."""
+    """The `request_uri` of a pushed authorization request. With it, only `client_id` is read as well."""
 
 
 def advice(refused: Refused) -> str | Advised:
@@ -153,11 +153,12 @@ def advice(refused: Refused) -> str | Advised:
     tags=("oauth",),
 )
 async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], postern: Postern) -> Page:
-    """Send a person here to sign in to a service
+    """Sign a person in to a service
 
-    The authorization endpoint of OAuth 2.0 and OpenID Connect. The person may first have to sign in, choose an account or allow the access.
-    Then the answer is a redirect to the service with `code`, `state` and `iss`, or with `error`, `error_description`, `state` and `iss`. If
-    the client or its redirect URI is unknown, the answer is a page instead of a redirect, because nobody can tell who would get it.
+    The authorization endpoint of OAuth 2.0 and OpenID Connect: send the person's browser here. The person may have to sign in, choose an
+    account or consent first. Then the response is a redirect to the service with `code`, `state` and `iss`, or with `error`,
+    `error_description`, `state` and `iss`. If the client or its redirect URI is unknown, the response is an error page instead of a
+    redirect.
     """
     parameters = Parameters(pairs(call.request.query_string))
     # The page of a refusal uses these languages, too, so they are set before anything can be refused.
@@ -189,10 +190,10 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
     tags=("oauth",),
 )
 def authorize_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
-    """Send a person here by a form
+    """Sign a person in to a service by a form
 
-    The form has the same parameters as the query of a GET. Browsers send no cookies with the form of another site, so the answer is a
-    redirect to this address with the parameters in its query.
+    The form has the same parameters as the query of a GET. Browsers send no cookies with a cross-site form, so the response redirects to
+    this URL with the parameters in its query.
     """
     return redirect(f"{AUTHORIZATION_ENDPOINT}?{urlencode(pairs(call.body))}")
 

@@ -32,17 +32,17 @@ class LogoutQuery(msgspec.Struct, frozen=True):
     """The parameters, for the API description. Unreadable parameters count as left out."""
 
     id_token_hint: Parameter = ""
-    """An ID token that the service got for the person; it may have expired. With it we do not ask the person."""
+    """An ID token that the service received for the person; it may be expired. With it, the person is not asked to confirm."""
     client_id: Parameter = ""
-    """The client id of the service."""
+    """The client ID of the service."""
     post_logout_redirect_uri: Parameter = ""
-    """The person's destination afterwards: one of the service's `post_logout_redirect_uris`; if it has none, one of its redirect URIs. The
-    URI must match byte for byte, and counts only if we know which service asks.
+    """Where the person goes afterwards: one of the service's `post_logout_redirect_uris`, or, if it has none, one of its redirect URIs. The
+    URI must match byte for byte, and is used only if the request identifies the service.
     """
     state: Parameter = ""
-    """A text that the redirect repeats."""
+    """An opaque value that the redirect repeats."""
     ui_locales: Parameter = ""
-    """The languages for the pages, the preferred one first."""
+    """The preferred languages of the pages, the most preferred first."""
 
 
 class SignOutForm(BoundForm, frozen=True, kw_only=True):
@@ -68,13 +68,13 @@ def _advice(refused: Refused) -> str | Advised:
     tags=("oauth",),
 )
 async def end_session(call: Call[None, LogoutQuery, None, Caller | None], postern: Postern) -> Page:
-    """Send a person here to sign out
+    """Sign a person out
 
-    This ends the session in the person's browser, and all sessions that services opened from it, except those with `offline_access`.
-    Without a matching `id_token_hint` we ask the person first. The person's SAML service providers are told on the way, and so are
-    applications with a `frontchannel_logout_uri`, in frames of a page that waits for two seconds at most. Then the person goes to
-    `post_logout_redirect_uri`, with `state`, or stays on a page that confirms the sign-out. If several accounts are signed in in the
-    browser, the sign-out is for the one of the hint, or else for the one in use; the others stay.
+    The end session endpoint: send the person's browser here. It revokes the session in the browser, and all sessions that services opened
+    from it, except those with `offline_access`. Without a matching `id_token_hint`, the person confirms first. The person's SAML service
+    providers are notified, and so are applications with a `frontchannel_logout_uri`, in frames of a page that waits for two seconds at
+    most. Then the person goes to `post_logout_redirect_uri`, with `state`, or stays on a confirmation page. If several accounts are signed
+    in in the browser, only the account of the hint, or else the current one, is signed out.
     """
     asked = logout_request(pairs(call.request.query_string))
     farewell = await _farewell(call, postern, asked)
@@ -88,10 +88,10 @@ async def end_session(call: Call[None, LogoutQuery, None, Caller | None], poster
 
 @page.post(END_SESSION_ENDPOINT, caller=ANYONE, limit=PAGE_STEPS, accepts=FOREIGN_FORM, foreign=True, status=303, tags=("oauth",))
 def end_session_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
-    """Send a person here to sign out by a form
+    """Sign a person out by a form
 
-    The form has the same parameters as the query of a GET. Browsers send no cookies with the form of another site, so the answer is a
-    redirect to this address with the parameters in its query.
+    The form has the same parameters as the query of a GET. Browsers send no cookies with a cross-site form, so the response redirects to
+    this URL with the parameters in its query.
     """
     return redirect(f"{END_SESSION_ENDPOINT}?{urlencode(pairs(call.body))}")
 

@@ -1,7 +1,7 @@
 """The cells of tables and the facts of records, and the sign of a thing without a picture. A column says what it shows, and how."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
@@ -98,6 +98,17 @@ class Column(Frozen):
         if self.kind == "words":
             return Cell("text", in_words(field_of(self.label), value, text), href, beside=beside)
         return Cell(self.kind, value, href, beside=beside, mark=None if self.mark is None else self.mark(row))
+
+
+# The largest unit of which the time is a whole number.
+_UNITS: Final = (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1))
+
+
+def lasting(time: timedelta, text: Text) -> str:
+    """A length of time in words: 7776000 seconds are 90 days."""
+    seconds = int(time.total_seconds())
+    unit, length = next(one for one in _UNITS if seconds % one[1] == 0)
+    return str(text(f"console.lasts.{unit}", count=seconds // length))
 
 
 def field_of(label: str) -> str:

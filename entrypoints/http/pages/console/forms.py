@@ -121,6 +121,8 @@ class Asked(Frozen):
     """Whether the form asks in sight, though the body can do without: where one of several fields is needed."""
     currency: str = ""
     """Of an amount of money, the name of the input with its currency."""
+    in_force: Callable[[PageVisit], str] | None = None
+    """What counts while the field is empty, in words: `{in_force}` of the hint, and of what it means that nothing is chosen."""
 
 
 class Input(Frozen):
@@ -143,6 +145,9 @@ class Input(Frozen):
     at_once: bool = False
     currency: str = ""
     unchosen: str = ""
+    in_force: Callable[[PageVisit], str] | None = None
+    in_force_words: str = ""
+    """Of the page that shows the input."""
     is_shared: bool = False
     """Whether the form has several inputs for the place, each under a value of its own."""
     optional: bool = False
@@ -234,6 +239,7 @@ def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool)
         at_once=asked.at_once,
         currency=asked.currency,
         unchosen=asked.unchosen or f"console.unchosen.{asked.name.rpartition('.')[2]}",
+        in_force=asked.in_force,
         is_shared=is_shared,
         optional=not (required or asked.at_once or asked.derived) and endpoint.method != "PATCH" and kind is not InputKind.VALUE,
     )

@@ -17,6 +17,7 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound, Refusal
 from core.domain.secrets import Secret
 from core.domain.services.plans import in_smallest_unit
+from core.frozen import replace
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.decoding import convert, decode_own_type
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of
@@ -296,7 +297,7 @@ async def said_back(visit: PageVisit, one: Input, given: Any) -> str:
     if one.kind is InputKind.TICK:
         return visit.text("console.yes" if given == "yes" else "console.no")
     if not given:
-        return visit.text(one.unchosen if one.can_stay_open else "console.nothing")
+        return visit.text(one.unchosen if one.can_stay_open else "console.nothing", in_force=_in_force(visit, one))
     if one.rows is not None:
         return "; ".join(lines_of(one.rows, given, visit.text))
     items = given if one.takes_several else given.split("\n")
@@ -371,12 +372,17 @@ def _empty(one: Input) -> Any:
     return "" if one.kind in {InputKind.TEXT, InputKind.LONG} else msgspec.UNSET
 
 
+def _in_force(visit: PageVisit, one: Input) -> str:
+    return "" if one.in_force is None else one.in_force(visit)
+
+
 async def drawn(visit: PageVisit, inputs: Sequence[Input], texts: Mapping[str, Any]) -> Sequence[Drawn]:
     """Each input with its present text and its choices, or its rows."""
     made = list[Drawn]()
     for one in inputs:
         choices: Sequence[Any] = await _choices(visit, one) if one.rows is None else cut(one.rows, texts.get(one.field, ()))
-        made.append((one, texts.get(one.field, [] if one.takes_several else ""), choices))
+        shown = one if one.in_force is None else replace(one, in_force_words=_in_force(visit, one))
+        made.append((shown, texts.get(one.field, [] if one.takes_several else ""), choices))
     return made
 
 

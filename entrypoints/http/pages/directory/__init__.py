@@ -53,7 +53,7 @@ _REFUSES: Final = (BadRequest, NotFound, Overloaded)
 
 class StartQuery(msgspec.Struct, frozen=True):
     service: Line = ""
-    """The slug of the organization's service that the person wants."""
+    """The slug of the organization's service that the person signs in to."""
 
 
 def _advice(refused: Refused) -> str | Advised:
@@ -79,10 +79,10 @@ def _advice(refused: Refused) -> str | Advised:
     tags=("saml",),
 )
 async def receive_directory_answer(call: Call[bytes, None, DirectoryPath], postern: Postern) -> Page:
-    """Take a directory's answer to a sign-in
+    """Receive a SAML response for a sign-in
 
-    The assertion consumer service. The answer is read and checked at once. Then the browser goes on to a page of ours, which goes on with
-    the sign-in that began in this browser. An answer that nobody asked for is refused.
+    The assertion consumer service. The response is validated at once. Then the browser continues with the sign-in that began in this
+    browser. Unsolicited responses are rejected.
     """
     envelope = await in_form(call.body, RESPONSE)
     call.request.finish()
@@ -100,9 +100,9 @@ async def receive_directory_answer(call: Call[bytes, None, DirectoryPath], poste
     tags=("saml",),
 )
 async def begin_directory_sign_in(call: Call[None, StartQuery, DirectoryPath], postern: Postern) -> Page:
-    """Begin a sign-in through a directory
+    """Begin a sign-in through a SAML identity provider
 
-    The address for a bookmark, or for the start address in the directory: a sign-in always begins here. A page with a button comes first.
+    The URL for a bookmark, or for the start URL at the identity provider: a sign-in always begins here. A page with a button comes first.
     """
     provider = UpstreamProviderId(call.path.connection_id)
     organization = await postern.tenancy.connections.organization_of(provider)
@@ -121,9 +121,9 @@ async def begin_directory_sign_in(call: Call[None, StartQuery, DirectoryPath], p
     tags=("saml",),
 )
 async def sign_out_by_directory(call: Call[None, LogoutMessageQuery, DirectoryPath], postern: Postern) -> Page:
-    """Let a directory sign a person out
+    """Sign a person out at the request of a SAML identity provider
 
-    Single logout with the redirect binding. A signed request ends the sessions that this directory has opened for the person.
+    Single logout with the redirect binding. A signed request revokes the sessions that this identity provider opened for the person.
     """
     query = call.request.query_string
     if has(query, RESPONSE):
@@ -145,9 +145,9 @@ async def sign_out_by_directory(call: Call[None, LogoutMessageQuery, DirectoryPa
     tags=("saml",),
 )
 async def sign_out_by_directory_form(call: Call[bytes, None, DirectoryPath], postern: Postern) -> Page:
-    """Let a directory sign a person out by a form
+    """Sign a person out at the request of a SAML identity provider by POST
 
-    This does the same with the POST binding.
+    The same with the POST binding.
     """
     if has(call.body, RESPONSE):
         return _signed_out(call)

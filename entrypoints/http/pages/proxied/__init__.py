@@ -263,19 +263,21 @@ class ProxyQuestion(msgspec.Struct, frozen=True):
     """How the proxy wants the answer."""
 
     answer: Line = ""
-    """`status` for a proxy that passes no redirect on, such as nginx: 401 in place of the redirect to the sign-in, and no page."""
+    """`status` for a proxy that does not pass redirects through, such as nginx: the response is 401 instead of the redirect to the sign-in,
+    without a page.
+    """
 
 
 async def check_proxied_request(call: Call[None, ProxyQuestion], postern: Postern) -> Answer[Any]:
-    """Ask whether a request to an application behind a proxy may pass
+    """Check whether a request to an application behind a proxy may pass
 
-    For the reverse proxy in front of an application (a service of the type `proxy`). The proxy sends a client secret of the service as
-    `X-Postern-Proxy`, the original request as `X-Forwarded-Method`, `X-Forwarded-Host`, `X-Forwarded-Uri` and `X-Forwarded-For`, and the
-    original `Cookie` and `Authorization`. With 200 the request may pass, with the headers of the answer in place of its own: those that
-    tell who comes are always there, and empty where there is nothing to tell. `X-Postern-Assertion` says the same as a signed token of 60
-    seconds. 302 leads a person to the sign-in, 401 refuses a program, and 403 says that somebody may not pass. A person who sends a form
-    after the sign-in has ended gets 401 with a page: no redirect leads back to what was sent. `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and
-    `OPTIONS` get the same answers, because some proxies ask by the method of the original request; a body is not read.
+    Called by the reverse proxy in front of an application (a service of the type `proxy`). The proxy sends a client secret of the service
+    as `X-Postern-Proxy`, the original request as `X-Forwarded-Method`, `X-Forwarded-Host`, `X-Forwarded-Uri` and `X-Forwarded-For`, and the
+    original `Cookie` and `Authorization`. With 200 the request may pass, with the headers of the response replacing its own: identity
+    headers are always present, and empty without a value. `X-Postern-Assertion` contains the same as a signed token, valid for 60 seconds.
+    302 sends a person to the sign-in, 401 rejects a client without a browser, and 403 denies access. A person who submits a form after the
+    session has expired gets 401 with a page, because a redirect would lose the form. `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and `OPTIONS`
+    get the same responses, because some proxies use the method of the original request; a body is not read.
     """
     asked, found = await checked_at_proxy(call.request, postern)
     outcome = found.given.outcome
@@ -335,35 +337,43 @@ _STATED: Final[Statement] = {
     "foreign": True,
 }
 _READS: Final = (
-    RequestHeader("X-Postern-Proxy", "A client secret of the application's service. Nothing of the rest counts without it.", "cs_a1b2c3"),
-    RequestHeader("X-Forwarded-Host", "The host of the original request: one of the application's.", "wiki.acme.example"),
-    RequestHeader("X-Forwarded-Uri", "The path and query of the original request, as they came.", "/admin/x?page=2"),
-    RequestHeader("X-Original-Url", "What the original request has: a path other than its own has to meet every rule.", "/admin"),
+    RequestHeader(
+        "X-Postern-Proxy", "A client secret of the application's service. Required: without it, no other header is read.", "cs_a1b2c3"
+    ),
+    RequestHeader("X-Forwarded-Host", "The host of the original request: one of the application's hosts.", "wiki.acme.example"),
+    RequestHeader("X-Forwarded-Uri", "The path and query of the original request, unmodified.", "/admin/x?page=2"),
+    RequestHeader("X-Original-Url", "From the original request: a path that differs from its own must satisfy every rule.", "/admin"),
     *(
-        RequestHeader(name, "What the original request has, as `X-Original-Url`.", "/admin")
+        RequestHeader(name, "From the original request, as `X-Original-Url`.", "/admin")
         for name in ("X-Rewrite-Url", "X-Original-Uri", "X-Forwarded-Path", "X-Waws-Unencoded-Url")
     ),
     RequestHeader(
-        "X-Script-Name", "What the original request has: with a prefix that is cut off its path, it has to meet every rule.", "/wiki"
+        "X-Script-Name", "From the original request: with a path prefix that is stripped, the request must satisfy every rule.", "/wiki"
     ),
-    RequestHeader("X-Forwarded-Prefix", "What the original request has, as `X-Script-Name`.", "/wiki"),
+    RequestHeader("X-Forwarded-Prefix", "From the original request, as `X-Script-Name`.", "/wiki"),
     RequestHeader("X-Forwarded-Method", "The method of the original request.", "GET"),
-    RequestHeader("Authorization", "What the original request has: a user's key or the application's own token counts.", "Bearer wik_a1"),
-    RequestHeader("Sec-Fetch-Mode", "What the original request has: whether a person opens a page.", "navigate"),
-    RequestHeader("Upgrade", "What the original request has: a websocket is no page.", "websocket"),
+    RequestHeader(
+        "Authorization", "From the original request: a user API key or the application's own token is accepted.", "Bearer wik_a1"
+    ),
+    RequestHeader("Sec-Fetch-Mode", "From the original request: whether a person opens a page.", "navigate"),
+    RequestHeader("Upgrade", "From the original request: a WebSocket is not a page.", "websocket"),
 )
 _SENDS: Final = (
-    AnswerHeader("Remote-User", "Who comes; empty if nobody does. The application may choose what it is told in it.", "ada@acme.example"),
-    AnswerHeader("Remote-Email", "The person's address, if somebody has proved it.", "ada@acme.example"),
+    AnswerHeader(
+        "Remote-User",
+        "The ID of the signed-in person; empty without one. The application can choose which value it receives.",
+        "ada@acme.example",
+    ),
+    AnswerHeader("Remote-Email", "The person's email address, if verified.", "ada@acme.example"),
     AnswerHeader("Remote-Name", "The person's name.", "Ada Lovelace"),
-    AnswerHeader("Remote-Groups", "The person's teams, with commas between.", "engineering,support"),
+    AnswerHeader("Remote-Groups", "The person's teams, separated by commas.", "engineering,support"),
     AnswerHeader(
         ASSERTION_HEADER,
-        "The same as a signed token (`proxy+jwt`) for the application; empty if nobody comes.",
+        "The same as a signed token (`proxy+jwt`) for the application; empty without a signed-in person.",
         "eyJ0eXAi.e30.c2ln",
     ),
 )
-_CHALLENGED: Final = (AnswerHeader("WWW-Authenticate", "How a program shows who it is.", 'Bearer realm="application"'),)
+_CHALLENGED: Final = (AnswerHeader("WWW-Authenticate", "How a client without a browser authenticates.", 'Bearer realm="application"'),)
 _ALSO: Final[Mapping[int, Any]] = {302: NoBody, 401: bytes, 403: bytes}
 # Each method of the original request, because some proxies ask by the same one. `HEAD` comes with `GET`, as everywhere.
 _DESCRIBED: Final[Statement] = {

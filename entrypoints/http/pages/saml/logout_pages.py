@@ -47,9 +47,9 @@ class LogoutMessageQuery(msgspec.Struct, frozen=True):
     SAMLRequest: Parameter = ""
     """A logout request, compressed by DEFLATE, in base64."""
     SAMLResponse: Parameter = ""
-    """The answer to a request of ours, compressed by DEFLATE, in base64."""
+    """The response to a request of Postern, compressed by DEFLATE, in base64."""
     RelayState: Parameter = ""
-    """A text that the answer repeats."""
+    """An opaque value that the response repeats."""
     SigAlg: Parameter = ""
     """The algorithm of the query's signature: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
     Signature: Parameter = ""
@@ -67,11 +67,11 @@ class LogoutMessageQuery(msgspec.Struct, frozen=True):
     tags=("saml",),
 )
 async def sign_out_by_saml(call: Call[None, LogoutMessageQuery, ServicePath, Caller | None], postern: Postern) -> Page:
-    """Send a person here to sign out by SAML
+    """Sign a person out by SAML
 
-    Single logout with the redirect binding, for requests and for answers to our requests. A signed request ends the sessions of the person
-    that it names. A request without a signature, or signed by an unknown certificate, ends only the sessions of this browser. Then we tell
-    the other service providers of the session in turn, and send a signed answer to the one that asked.
+    Single logout with the redirect binding, for requests and for responses to Postern's requests. A signed request revokes the sessions of
+    the person that it names. A request without a signature, or signed by an unknown certificate, revokes only the sessions of this browser.
+    Then Postern notifies the other service providers of the session in turn, and sends a signed response to the one that asked.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     query = call.request.query_string
@@ -97,10 +97,10 @@ async def sign_out_by_saml(call: Call[None, LogoutMessageQuery, ServicePath, Cal
     tags=("saml",),
 )
 async def sign_out_by_saml_form(call: Call[bytes, None, ServicePath], postern: Postern) -> Page:
-    """Send a person here to sign out by a form
+    """Sign a person out by SAML with a form
 
-    This does the same with the POST binding. If the outcome depends on the person in this browser, the answer is a redirect to a GET,
-    because browsers send no cookies with the form of another site.
+    The same with the POST binding. If the outcome depends on the person in this browser, the response is a redirect to a GET, because
+    browsers send no cookies with a cross-site form.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     browser: Token | None = None

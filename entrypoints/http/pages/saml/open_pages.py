@@ -37,9 +37,9 @@ _OPEN: Final = "/ui/open/{org_slug}/{service_slug}"
 
 class LoginQuery(msgspec.Struct, frozen=True):
     RelayState: Annotated[Parameter, example("/reports")] | None = None
-    """The place at the service provider to lead the person to. Only the service provider interprets it."""
+    """The RelayState: the target at the service provider. Only the service provider interprets it."""
     certificate: Annotated[Literal["active", "next"], example("active")] = "active"
-    """`next` tries the next certificate; only for owners and admins."""
+    """`next` tests the next certificate; only for owners and admins."""
 
 
 class OpenForm(BoundForm, frozen=True, kw_only=True):
@@ -63,11 +63,11 @@ _REFUSES_LOGIN: Final = (
 
 
 async def begin_idp_initiated_sign_in(call: Call[None, LoginQuery, ServicePath, Caller], postern: Postern) -> Answer[bytes]:
-    """Sign in to the service provider from here
+    """Sign in to a service provider from Postern
 
-    A sign-in that the identity provider begins. The answer is a page whose form sends a response to the service provider: show the page in
-    the person's browser. The answer is 403 for a person who has neither joined the organization by an act of their own nor allowed the
-    service provider to learn who they are. `/ui/open/{org_slug}/{service_slug}` asks such a person.
+    An IdP-initiated sign-in. The response is a page whose form sends a SAML response to the service provider: show the page in the person's
+    browser. The response is 403 for a person who is not a confirmed member of the organization and has not consented to sharing their
+    identity with the service provider. `/ui/open/{org_slug}/{service_slug}` asks such a person.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     trial = call.query.certificate == "next"

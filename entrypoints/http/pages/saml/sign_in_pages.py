@@ -85,7 +85,7 @@ class SamlQuery(ReadByPage, frozen=True):
     SAMLRequest: Parameter = ""
     """The request, compressed by DEFLATE, in base64."""
     RelayState: Parameter = ""
-    """A text that the answer repeats."""
+    """An opaque value that the response repeats."""
     SigAlg: Parameter = ""
     """The algorithm of the query's signature: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
     Signature: Parameter = ""
@@ -94,7 +94,7 @@ class SamlQuery(ReadByPage, frozen=True):
 
 class StateLink(msgspec.Struct, frozen=True):
     state: Line = ""
-    """The waiting sign-in, from the address that `sso` leads to."""
+    """The pending sign-in, from the URL that `sso` redirects to."""
 
 
 class SamlLaterForm(BoundForm, frozen=True, kw_only=True):
@@ -136,13 +136,12 @@ def advice(refused: Refused) -> str:
     tags=("saml",),
 )
 async def begin_saml_sign_in(call: Call[None, SamlQuery, ServicePath, Token | None], postern: Postern) -> Page:
-    """Send a person here to sign in by SAML
+    """Sign a person in by SAML
 
-    Single sign-on with the redirect binding. A person who is not signed in goes to `authenticate` first. A person who is signed in, and has
-    allowed the service provider or joined the organization by an act of their own, gets a page whose form sends the response to the service
-    provider. Any other person gets a page that asks for consent. Failures that concern the service provider go back as a SAML status, such
-    as that the request forbids asking the person. If it is uncertain that the request comes from the service provider, the answer is a page
-    with status 400.
+    Single sign-on with the redirect binding. A person who is not signed in goes to `authenticate` first. A signed-in person who has
+    consented, or is a confirmed member, gets a page whose form sends the SAML response to the service provider. Any other person gets a
+    consent page. Failures that concern the service provider go back as a SAML status, such as when the request forbids asking the person.
+    If it is uncertain that the request comes from the service provider, the response is a page with status 400.
     """
     async with EXCHANGES:
         met = await _met(call, postern, call.path, call.presented)
@@ -164,9 +163,9 @@ async def begin_saml_sign_in(call: Call[None, SamlQuery, ServicePath, Token | No
     tags=("saml",),
 )
 async def begin_saml_sign_in_by_form(call: Call[bytes, None, ServicePath], postern: Postern) -> Page:
-    """Send a person here by a form
+    """Sign a person in by SAML with a form
 
-    This does the same with the POST binding. Browsers send no cookies with the form of another site, so the person goes on with a GET.
+    The same with the POST binding. Browsers send no cookies with a cross-site form, so the person continues with a GET.
     """
     envelope = await in_form(call.body, REQUEST)
     own = has_cookies(call.request, postern)
@@ -188,8 +187,8 @@ async def begin_saml_sign_in_by_form(call: Call[bytes, None, ServicePath], poste
 async def complete_saml_sign_in(call: Call[None, StateLink, ServicePath, Caller | None], postern: Postern) -> Page:
     """Sign in for a SAML request
 
-    `sso` sends people here who are not signed in. The page asks for the address, the next one for the password or another way in, then for
-    a second factor if there is one. In the end, the person goes on to the service provider.
+    `sso` sends people here who are not signed in. The page asks for the email address, the next one for the password or another method,
+    then for MFA if required. Then the person continues to the service provider.
     """
     try:
         flow = await flow_of(call, postern, call.query.state)

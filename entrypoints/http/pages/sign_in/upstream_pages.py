@@ -64,7 +64,7 @@ _ProviderInPath = Annotated[Line, example("codehost")]
 
 class ProviderPath(msgspec.Struct, frozen=True):
     provider: _ProviderInPath
-    """`codehost`, `websuite`, `officesuite`, the short name of a further provider of the installation, or the id of an organization's own
+    """`codehost`, `websuite`, `officesuite`, the slug of a custom provider of the installation, or the ID of an organization's own identity
     provider.
     """
 
@@ -73,44 +73,44 @@ class Beginning(msgspec.Struct, frozen=True):
     """The destination of the sign-in; without parameters, the person's own account."""
 
     org: Parameter = ""
-    """The slug of the organization. Beside `flow`: the organization that sends people of its domain to the provider."""
+    """The slug of the organization. With `flow`: the organization that sends people of its domain to the provider."""
     service: Parameter = ""
     """The slug of the organization's service."""
     redirect_uri: Parameter = ""
-    """The person's destination afterwards: one of the service's redirect URIs, the first by default."""
+    """Where the person goes afterwards: one of the service's redirect URIs, the first by default."""
     state: Parameter = ""
-    """A text that the answer repeats."""
+    """An opaque value that the response repeats."""
     code_challenge: Parameter = ""
-    """The PKCE challenge. A service with a client secret may leave it out. Another `web` or `api` service that leaves it out gets the
-    tokens in the fragment.
+    """The PKCE challenge. Optional for a service with a client secret. Another `web` or `api` service that omits it gets the tokens in the
+    fragment.
     """
     code_challenge_method: Parameter = ""
-    """`S256`, which is also the default beside a challenge."""
+    """`S256`, which is also the default with a challenge."""
     user_code: Parameter = ""
-    """The code that a device shows."""
+    """The user code that a device shows."""
     saml_state: Parameter = ""
-    """The state of a SAML sign-in that waits."""
+    """The state of a pending SAML sign-in."""
     login_hint: Parameter = ""
-    """The address of the person whom the application expects."""
+    """The email address of the person whom the application expects."""
     flow: Parameter = ""
-    """The flow of a sign-in on our own pages."""
+    """The flow of a sign-in on Postern's pages."""
     to: Parameter = ""
-    """The page of ours to go to afterwards."""
+    """The Postern page to go to afterwards."""
     consent: Parameter = ""
-    """`yes` asks the person again for the service's access at the provider, if the service asks the provider for any."""
+    """`yes` asks the person again to grant the service access at the provider, if the service requests any."""
 
 
 class Returned(msgspec.Struct, frozen=True):
     """The parameters that the provider sends back."""
 
     code: Parameter = ""
-    """The authorization code, which works once."""
+    """The authorization code, which is valid once."""
     state: Parameter = ""
     """The state of the request to the provider."""
     iss: Parameter | None = None
-    """The issuer of the answer (RFC 9207). A provider that announces this parameter must send it."""
+    """The issuer of the response (RFC 9207). Required from a provider that announces this parameter."""
     error: Parameter = ""
-    """The provider's reason for sending no code. We show nobody any further text of the provider."""
+    """The provider's error code. Further text of the provider is never shown."""
 
 
 @page.get(
@@ -126,11 +126,11 @@ class Returned(msgspec.Struct, frozen=True):
     tags=("oauth",),
 )
 async def begin_provider_sign_in(call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern) -> Page:
-    """Send a person here to sign in through a provider
+    """Sign a person in through a provider
 
-    The answer is a redirect to the provider. When the person comes back, the service gets `code`, `state` and `iss` at its redirect URI, or
-    the tokens in the fragment. If the person has a second factor, we ask for it first. We never redirect to an unregistered redirect URI.
-    For an organization's own provider, a page with a button comes first.
+    The response is a redirect to the provider. When the person returns, the service gets `code`, `state` and `iss` at its redirect URI, or
+    the tokens in the fragment. If the person has MFA enabled, Postern asks for it first. Postern never redirects to an unregistered
+    redirect URI. For an organization's own identity provider, a page with a button comes first.
     """
     link = call.query
     provider = provider_key(call.path.provider)
@@ -173,9 +173,9 @@ async def begin_provider_sign_in(call: Call[None, Beginning, ProviderPath, Calle
     tags=("oauth",),
 )
 async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern) -> Page:
-    """Come back from a provider
+    """Return from a provider
 
-    This works once, in the browser that left, within 15 minutes.
+    Valid once, in the browser that started, within 15 minutes.
     """
     provider, state = call.path.provider, Token(call.query.state)
     browser = flow_secret(call.request, postern.foundation.public_url)
@@ -223,10 +223,10 @@ async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Cal
     tags=("oauth",),
 )
 async def receive_provider_answer(call: Call[bytes, None, ProviderPath], postern: Postern) -> Page:
-    """Take a provider's answer by a form
+    """Receive a provider's response by a form
 
-    Some further providers of the installation send their answer so (`response_mode=form_post`). The answer waits, and the browser goes on
-    to the way back, which goes on with the sign-in that began in this browser.
+    Some custom providers of the installation respond by `response_mode=form_post`. Postern stores the response, and the browser continues
+    with the sign-in that began in it.
     """
     form = dict(pairs(call.body))
     call.request.finish()

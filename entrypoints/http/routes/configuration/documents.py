@@ -67,11 +67,11 @@ class ManagedObjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     managed_at: datetime
     """When the document was applied."""
     managed_by: Annotated[str, example("ada@example.org")]
-    """The address of the person, or the name of the management key, that applied it. Empty for an operator at the command line, and for an
-    account or a key that is gone.
+    """The email address of the person, or the name of the management API key, that applied it. Empty for an operator at the command line,
+    and for an account or a key that is gone.
     """
     has_drifted: Annotated[bool, example(False)]
-    """Whether somebody has changed the object since then by other ways. The next application of the document changes it back."""
+    """Whether someone has changed the object since then by other ways. The next application of the document changes it back."""
 
 
 class ConfigurationDocument(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class ChangedField(msgspec.Struct, frozen=True, kw_only=True):
     after: Annotated[Any, example(["end_users.view", "end_users.manage"])] = None
     """The new value; null for a secret."""
     is_secret: bool = False
-    """Whether the field is a secret. Nobody sees its values."""
+    """Whether the field is a secret. No one sees its values."""
 
 
 class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,11 +106,11 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     fields: Sequence[ChangedField]
     """The fields that change, by name. Empty for an end, except in a proposal: there they say what the object is that ends."""
     needs_proof: Annotated[bool, example(False)] = False
-    """Whether a person needs a recent proof of who they are for this change, as for the end of a service."""
+    """Whether the change requires recent authentication, such as the deletion of a service."""
 
 
 class PlannedLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the plan ends."""
+    """Something that the plan deletes."""
 
     place: _Pointer
     """The place of the object."""
@@ -130,14 +130,14 @@ class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigurationPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes that a document asks for, in the order in which they are made. With problems, there are none."""
+    """The changes that a document asks for, in the order in which they are applied. With problems, there are none."""
 
     digest: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
     """The digest of the document. The audit log has it with each change, and the console beside each object that the document manages."""
     changes: Sequence[PlannedChange]
     """The changes. Empty if there is nothing to do."""
     losses: Sequence[PlannedLoss]
-    """What the changes end, and for how many people."""
+    """What the changes delete, and for how many people."""
     problems: Sequence[DocumentProblem]
     """The problems, at most 100."""
 
@@ -161,7 +161,7 @@ class ConfigurationApplied(msgspec.Struct, frozen=True, kw_only=True):
     digest: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
     """The digest of the document."""
     done: Sequence[PlannedChange]
-    """The changes that were made."""
+    """The changes that were applied."""
     refused: Sequence[RefusedChange]
     """The changes that were refused. Apply the document again once their reasons are gone."""
 
@@ -186,8 +186,8 @@ async def plan_organization_configuration(
 ) -> ConfigurationPlan:
     """Plan a document for an organization
 
-    Nothing changes. The answer has the changes that the document asks for, in order, and what they would end for how many people. What the
-    document does not name stays as it is; `{"whole": true, "entries": {…}}` in place of a collection ends its other entries. A document
+    Nothing changes. The response has the changes that the document asks for, in order, and what they would end for how many people. What
+    the document does not name stays as it is; `{"whole": true, "entries": {…}}` in place of a collection ends its other entries. A document
     with problems has no changes: nothing of it would be applied. Each secret that you give is a change, whether or not it is the stored
     one, and the audit log has the plan.
     """
@@ -208,9 +208,9 @@ async def apply_organization_configuration(
     """Apply a document to an organization
 
     Each change is made as by a request to its own endpoint: with the same permission, limits and recent proof, and as a whole or not at
-    all. A management key with `connections.manage` needs no proof for sign-in rules, domain routes and upstream providers. If the answer is
-    lost, apply the document again: what is done already is no change, except that secrets are set anew. A document with problems is refused
-    with the first of them.
+    all. A management API key with `connections.manage` needs no proof for sign-in rules, domain routes and upstream providers. If the
+    answer is lost, apply the document again: what is done already is no change, except that secrets are set again. A document with problems
+    is refused with the first of them.
     """
     return await _applied(DocumentCaller(postern, call.request, call.caller), call.body)
 
@@ -219,9 +219,9 @@ async def apply_organization_configuration(
 async def get_platform_configuration(call: Call[None, None, None, Caller], postern: Postern) -> ConfigurationDocument:
     """Get the configuration of the installation as a document
 
-    The document has the installation's fields, and the tier and the limits of every organization; a management key also needs
-    `organizations.view` for these. What organizations set themselves is not
-    in it: their own people, their keys and the operator's command read that.
+    The document has the installation's fields, and the tier and the limits of every organization; a management API key also needs
+    `organizations.view` for these. What organizations set themselves is not in it: their own people, their keys and the operator's command
+    read that.
     """
     acting = DocumentCaller(postern, call.request, call.caller)
     slugs = await postern.platform.configurations.slugs() if await acting.may_name("") is None else ()
@@ -240,7 +240,7 @@ async def get_platform_configuration(call: Call[None, None, None, Caller], poste
 async def plan_platform_configuration(call: Call[ConfigurationDocumentBody, None, None, Caller], postern: Postern) -> ConfigurationPlan:
     """Plan a document for the installation
 
-    As for an organization. `organizations` may have `limits`, for which a management key also needs `tiers.manage`.
+    As for an organization. `organizations` may have `limits`, for which a management API key also needs `tiers.manage`.
     """
     return plan_record(await _planned(DocumentCaller(postern, call.request, call.caller), call.body))
 

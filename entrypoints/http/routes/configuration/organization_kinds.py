@@ -65,7 +65,7 @@ class AcsAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     index: int
     """The number by which requests may name this address."""
     url: str
-    """The address."""
+    """The email address."""
     is_default: bool = False
     """Whether assertions go here if a request names no address."""
 
@@ -78,7 +78,7 @@ class SamlServiceProvider(msgspec.Struct, frozen=True, kw_only=True):
     acs_endpoints: Sequence[AcsAddress]
     """All addresses that requests may name, by HTTP-POST."""
     slo_url: Annotated[str, example("https://crm.example.com/saml/slo")] | None = None
-    """The service provider's address for sign-outs."""
+    """The service provider's single logout URL."""
     slo_response_url: str | None = None
     """The address for answers to sign-outs, if it is another one."""
     slo_binding: SamlBinding = SamlBinding.POST

@@ -48,7 +48,7 @@ _PlanDigest = Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a49586
 
 class ProposalPath(OrganizationPath, frozen=True):
     proposal_id: UUID
-    """The proposal's id."""
+    """The proposal's ID."""
 
 
 class NewProposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class ProposalRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     url: Annotated[str, example("https://id.example.com/ui/o/acme/settings/proposals/0199c3f2-4f0e-7a51-9a3d-0d6c1f2b3a4c")]
-    """The page on which an owner applies it. The link opens it for nobody else."""
+    """The page on which an owner applies it. The link opens it for no one else."""
     state: ProposalState
     """Whether it waits for an owner, or an owner has applied it."""
     document: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
@@ -78,9 +78,9 @@ class ProposalRecord(msgspec.Struct, frozen=True, kw_only=True):
     digest: _PlanDigest
     """The digest of the plan. An owner who applies the proposal sends it back."""
     proposed_by: Annotated[str, example("Assistant")]
-    """The address of the person, or the name of the management key, that proposes."""
+    """The email address of the person, or the name of the management API key, that proposes."""
     expires_at: datetime
-    """Until when an owner can apply it: a day after it was made."""
+    """Until when an owner can apply it: a day after it was created."""
     created_at: CreatedAt
     enacted_at: datetime | None
     """When an owner applied it; null if none did."""
@@ -92,7 +92,7 @@ class ProposalWithPlan(ProposalRecord, frozen=True, kw_only=True):
     plan: ConfigurationPlan | None
     """The plan, as things are now; null once it is applied."""
     is_overtaken: Annotated[bool, example(False)]
-    """Whether this plan differs from the proposed one. Then nobody can apply the proposal."""
+    """Whether this plan differs from the proposed one. Then no one can apply the proposal."""
 
 
 class ProposalList(msgspec.Struct, frozen=True):
@@ -108,9 +108,9 @@ async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member
     """Propose a document to the owner
 
     Nothing changes. The document is planned as by the endpoint for plans, and kept for a day. Give an owner the `url` of the answer: on
-    that page they see the plan, and apply exactly it, with a recent proof of who they are. If anything of it has changed by then, nothing
-    is done. A document with problems, with nothing to do, or with more than 200 changes, is refused. An organization has at most twenty
-    proposals that wait.
+    that page they see the plan, and apply exactly it after recent reauthentication. If anything of it has changed by then, nothing is done.
+    A document with problems, with nothing to do, or with more than 200 changes, is refused. An organization has at most twenty proposals
+    that wait.
     """
     planned = await _planned(call, postern, call.body.document)
     if planned.problems:
@@ -129,7 +129,7 @@ async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member
 async def list_proposals(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ProposalList:
     """List the proposals of an organization, the newest first
 
-    Those of the last day, applied ones included. A proposal counts as long as the management key or the person that made it may still
+    Those of the last day, applied ones included. A proposal counts as long as the management API key or the person that made it may still
     propose: it goes with a key that ends or expires, and with a person who leaves, is deactivated or may do less.
     """
     found = await postern.platform.proposals.list(call.caller)
@@ -140,7 +140,7 @@ async def list_proposals(call: Call[None, None, OrganizationPath, Member], poste
 async def get_proposal(call: Call[None, None, ProposalPath, Member], postern: Postern) -> ProposalWithPlan:
     """Get a proposal, and what applying it would do now
 
-    The plan is made anew for you. With `is_overtaken`, it is not the proposed one any more.
+    The plan is made again for you. With `is_overtaken`, it is not the proposed one any more.
     """
     opened = await postern.platform.proposals.get(call.caller, ProposalId(call.path.proposal_id))
     one, url = opened.proposal, _url(call, postern, opened.proposal)
@@ -155,8 +155,7 @@ async def apply_proposal(call: Call[ProposalSeen, None, ProposalPath, Member], p
     """Apply a proposal
 
     Once, and exactly as it was planned: send the `digest` of the proposal. If the plan is another one by now, nothing is done, and the
-    answer is 409. Each change is then made as by a request to its own endpoint. Only an owner can do this, with a recent proof of who they
-    are.
+    response is 409. Each change is then made as by a request to its own endpoint. Only an owner can do this after recent reauthentication.
     """
     proposals, wanted = postern.platform.proposals, ProposalId(call.path.proposal_id)
     opened = await proposals.get(call.caller, wanted)

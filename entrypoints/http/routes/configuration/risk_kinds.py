@@ -57,7 +57,7 @@ class RiskExceptionEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["192.0.2.0/24"])]
     """The slug of a team, or a network."""
     ends_at: Annotated[datetime, msgspec.Meta(tz=True)]
-    """When the exception ends. State the offset from UTC."""
+    """When the exception ends. Include the UTC offset."""
 
 
 _FIELDS: Final[Mapping[str, Any]] = {

@@ -51,7 +51,7 @@ class AgentGrantsQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of grants in the answer. A number above the maximum is refused."""
+    """The maximum number of grants to return. Values above the maximum are rejected."""
 
 
 class AgentGrantRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class AgentGrantRecord(msgspec.Struct, frozen=True, kw_only=True):
     email: EmailAddress
     service_id: ServiceUuid
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")]
-    """The client id of the agent: `act.sub` of its tokens."""
+    """The client ID of the agent: `act.sub` of its tokens."""
     service_slug: Annotated[str, example("assistant")]
     """The agent's slug."""
     service_name: Annotated[str, example("Assistant")]
@@ -95,9 +95,9 @@ _record = shown(AgentGrant, AgentGrantRecord, named={"user_id": "user", "service
 
 @endpoint.get(_GRANTS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_agent_grants(call: Call[None, AgentGrantsQuery, OrganizationPath, Member], postern: Postern) -> AgentGrantList:
-    """List what people let the organization's agents do, the newest first
+    """List people's consents for the organization's agents, the newest first
 
-    The list has the grants that stand: those that have ended, by their date or by somebody, are gone.
+    The list has active grants only, without expired or revoked ones.
     """
     query = call.query
     reach = AgentReach(
@@ -112,18 +112,18 @@ async def list_agent_grants(call: Call[None, AgentGrantsQuery, OrganizationPath,
 
 @endpoint.get(_GRANT, caller=_VIEW, keys=True, tags=_TAGS)
 async def get_agent_grant(call: Call[None, None, AgentGrantPath, Member], postern: Postern) -> AgentGrantRecord:
-    """Get what a person lets an agent do
+    """Get a person's consent for an agent
 
-    A grant that has ended is gone.
+    An expired or revoked grant is not found.
     """
     return _record(await postern.federation.agent_grants.get(call.caller.organization, AgentGrantId(call.path.grant_id)))
 
 
 @endpoint.delete(_GRANT, caller=_MANAGE, keys=True, status=204, tags=_TAGS)
 async def end_agent_grant(call: Call[None, None, AgentGrantPath, Member], postern: Postern) -> NoBody:
-    """End what a person lets an agent do
+    """Revoke a person's consent for an agent
 
-    The agent can do nothing there for the person from its next request on, and has to ask them again.
+    From its next request on, the agent cannot act for the person, and has to ask again.
     """
     await postern.federation.agent_grants.end(call.caller.organization, AgentGrantId(call.path.grant_id), call.actor)
     return NO_BODY
@@ -138,9 +138,9 @@ async def end_agent_grant(call: Call[None, None, AgentGrantPath, Member], poster
     tags=_TAGS,
 )
 async def end_agent_grants(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
-    """End all that people let an agent do
+    """Revoke all consents for an agent
 
-    The agent can do nothing for anybody from its next request on, and has to ask everybody again.
+    From its next request on, the agent cannot act for anyone, and has to ask everyone again.
     """
     await postern.federation.agent_grants.end_all(call.caller.organization, call.path.service_slug, call.actor)
     return NO_BODY

@@ -56,11 +56,11 @@ class AuthorizationRefusalList(msgspec.Struct, frozen=True):
     tags=("services",),
 )
 async def list_authorization_refusals(call: Call[None, None, ServicePath, Member], postern: Postern) -> AuthorizationRefusalList:
-    """List the last refused requests of a service, with the reasons
+    """List the recent failed requests of a service, with the reasons
 
-    You get the last fifty of the last seven days: authorization requests, requests for tokens, SAML messages. Each has the reason, what was
-    received beside what is registered, and the change that helps. A refusal appears a second after it. Anybody can send requests in the
-    name of your application, so a refusal alone does not mean that something is wrong.
+    Returns the last fifty of the last seven days: authorization requests, requests for tokens, SAML messages. Each has the reason, what was
+    received beside what is registered, and the change that helps. A refusal appears a second after it. Anyone can send requests in the name
+    of your application, so a refusal alone does not mean that something is wrong.
     """
     listed = await postern.federation.authorization_refusals.list(call.caller, call.path.service_slug)
     return AuthorizationRefusalList([_record(one) for one in listed])

@@ -53,7 +53,7 @@ class AfarRequestBody(ClientFields, frozen=True, kw_only=True):
     """The request, and the client's credentials."""
 
     login_hint: Annotated[str, msgspec.Meta(max_length=LONGEST_LOGIN_HINT), example("ada@acme.example")] | None = None
-    """The person, by mail address or id: a member of the client's organization who has joined or confirmed the membership."""
+    """The person, by email address or ID: a member of the client's organization who has joined or confirmed the membership."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid orders:read")] | None = None
     """Some of the scopes of Postern, with `openid`, and scopes of the API. An agent gets none of the first."""
     resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
@@ -71,7 +71,7 @@ class AfarRequestBody(ClientFields, frozen=True, kw_only=True):
 
 
 class AfarResponse(msgspec.Struct, frozen=True):
-    """The name of the request. It says nothing about the person: the answer is the same for a hint that names nobody."""
+    """The ID of the request. It reveals nothing about the person: the response is the same for a hint without a matching member."""
 
     auth_req_id: Annotated[str, example("1c266114-a1be-4252-8ad1-04986c5b9ac1")]
     """Poll `POST /auth/token` with it."""
@@ -97,13 +97,13 @@ class AfarResponse(msgspec.Struct, frozen=True):
     tags=("oauth",),
 )
 async def request_from_afar(call: Call[AfarRequestBody], postern: Postern) -> AfarResponse:
-    """Ask a person who is elsewhere
+    """Request approval from a person on another device
 
-    The person reads the request on the page "Requests" of their account, and in a mail, and answers there. Meanwhile poll
-    `POST /auth/token` with `urn:openid:params:grant-type:ciba` and the `auth_req_id`, every five seconds. The organization turns this on in
-    its sign-in rules (`afar_requests`). Only agents and applications with a secret or keys may ask, and only own members of the
-    organization are asked. If the hint names anybody else, the answer is the same, and nobody ever says yes. A request that brings a proof
-    in `DPoP` is fetched with the same key.
+    Backchannel authentication (CIBA). The person reads the request on the page "Requests" of their account, and in an email, and approves
+    or denies it there. Meanwhile poll `POST /auth/token` with `urn:openid:params:grant-type:ciba` and the `auth_req_id`, every five
+    seconds. The organization turns this on in its sign-in rules (`afar_requests`). Only agents and applications with a secret or keys can
+    send requests, and only confirmed members can receive them. For any other hint, the response is the same, and the request expires. A
+    request with a DPoP proof in `DPoP` must be polled with the same key.
     """
     fields = call.body
     credential = await credentials(call, postern)
@@ -161,7 +161,7 @@ class AfarRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
     says: Annotated[Sequence[str], example(["Read your orders"])]
     """What they allow, in the words of the API's owners."""
     binding_message: Annotated[str, example("Invoice 4711 for Globex")] | None
-    """The application's own words. Nobody has checked them."""
+    """The application's own words. No one has checked them."""
     created_at: datetime
     """When it asked."""
     expires_at: datetime
@@ -179,13 +179,13 @@ class AfarAllowance(msgspec.Struct, frozen=True, kw_only=True):
     """What you allow."""
 
     scopes: Annotated[Sequence[Word], msgspec.Meta(max_length=_MOST_SCOPES), example(["orders:read"])] | None = None
-    """The scopes of the API that you allow; all that it asks for, if you leave them out. Of an agent, the answer replaces earlier ones."""
+    """The scopes of the API that you allow; all that it asks for, if omitted. Of an agent, the answer replaces earlier ones."""
     days: Literal[1, 7, 30, 90] | None = None
-    """How long an agent may act: 30 days unless you say."""
+    """How long an agent may act: 30 days by default."""
 
 
 class BlockedClientRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An application of which you want to hear no more."""
+    """An application that you have blocked."""
 
     service_id: ServiceUuid
     service_name: Annotated[str, example("Assistant")]
@@ -193,14 +193,14 @@ class BlockedClientRecord(msgspec.Struct, frozen=True, kw_only=True):
     organization_name: Annotated[str, example("Acme")]
     """The name of its organization."""
     blocked_at: datetime
-    """Since when it reaches you no more."""
+    """Blocked since."""
 
 
 class BlockedClientList(msgspec.Struct, frozen=True):
-    """The applications of which you want to hear no more."""
+    """The applications that you have blocked."""
 
     clients: Sequence[BlockedClientRecord]
-    """By the names of organizations and applications."""
+    """Sorted by application and organization name."""
 
 
 _record = shown(WaitingRequest, AfarRequestRecord, named={"service_id": "service"})
@@ -209,9 +209,9 @@ _blocked = shown(BlockedClient, BlockedClientRecord, named={"service_id": "servi
 
 @endpoint.get(_REQUESTS, caller=OWN_USER, tags=_TAGS)
 async def list_afar_requests(call: Call, postern: Postern) -> AfarRequestList:
-    """List the requests of applications that wait for you
+    """List the pending backchannel requests to you
 
-    Those that you have answered, and those whose time is over, are gone.
+    Answered and expired requests are not in the list.
     """
     return AfarRequestList([_record(one) for one in (await postern.federation.afar_requests.list_own(call.caller.user)).waiting])
 
@@ -226,10 +226,10 @@ async def list_afar_requests(call: Call, postern: Postern) -> AfarRequestList:
     tags=_TAGS,
 )
 async def approve_afar_request(call: Call[AfarAllowance, None, BackchannelRequestPath], postern: Postern) -> NoBody:
-    """Allow a request
+    """Approve a backchannel request
 
-    The application gets its tokens at its next poll. You need a recent proof of who you are, and where a scope of the API asks for more,
-    that.
+    The application gets its tokens at its next poll. Requires a recent sign-in or reauthentication, or more if a scope of the API requires
+    it.
     """
     request, body = BackchannelRequestId(call.path.request_id), call.body
     found = await postern.federation.afar_requests.get(request, call.caller)
@@ -240,9 +240,9 @@ async def approve_afar_request(call: Call[AfarAllowance, None, BackchannelReques
 
 @endpoint.post(f"{_REQUEST}/refuse", caller=OWN_USER, limit=UNLIMITED, status=204, refuses=(NotFound,), tags=_TAGS)
 async def decline_afar_request(call: Call[None, None, BackchannelRequestPath], postern: Postern) -> NoBody:
-    """Refuse a request
+    """Deny a backchannel request
 
-    The application learns it at its next poll.
+    The application is told at its next poll.
     """
     await postern.federation.afar_requests.refuse(BackchannelRequestId(call.path.request_id), call.caller.user, call.actor)
     return NO_BODY
@@ -250,9 +250,9 @@ async def decline_afar_request(call: Call[None, None, BackchannelRequestPath], p
 
 @endpoint.post(f"{_REQUEST}/block", caller=OWN_USER, limit=UNLIMITED, status=204, refuses=(NotFound,), tags=_TAGS)
 async def block_afar_client(call: Call[None, None, BackchannelRequestPath], postern: Postern) -> NoBody:
-    """Refuse a request, and hear no more of its application
+    """Deny a request, and block its application
 
-    All its requests that wait for you are refused. It does not learn that you have blocked it: later requests get no answer.
+    All its pending requests to you are denied. The application does not see the block: later requests expire.
     """
     await postern.federation.afar_requests.block(BackchannelRequestId(call.path.request_id), call.caller.user, call.actor)
     return NO_BODY
@@ -260,18 +260,18 @@ async def block_afar_client(call: Call[None, None, BackchannelRequestPath], post
 
 @endpoint.get(_BLOCKED, caller=OWN_USER, tags=_TAGS)
 async def list_blocked_clients(call: Call, postern: Postern) -> BlockedClientList:
-    """List the applications of which you want to hear no more
+    """List the applications that you have blocked
 
-    Their requests reach you no more, and they do not learn it.
+    Their requests no longer reach you, and they do not see the block.
     """
     return BlockedClientList([_blocked(one) for one in (await postern.federation.afar_requests.list_own(call.caller.user)).blocked])
 
 
 @endpoint.delete(f"{_BLOCKED}/{{service_id}}", caller=OWN_USER, limit=UNLIMITED, status=204, refuses=(NotFound,), tags=_TAGS)
 async def unblock_client(call: Call[None, None, BlockedClientPath], postern: Postern) -> NoBody:
-    """Let an application ask you again
+    """Unblock an application
 
-    Requests that it has sent meanwhile stay without an answer.
+    Requests that it sent while blocked stay without an answer.
     """
     await postern.federation.afar_requests.unblock(ServiceId(call.path.service_id), call.caller.user, call.actor)
     return NO_BODY

@@ -72,8 +72,8 @@ class DeviceVerification(msgspec.Struct, frozen=True):
     org_slug: SlugOfOrganization
     service_slug: SlugOfService
     available_providers: Annotated[Sequence[str], example(["password", "codehost", "websuite"])]
-    """The ways to sign in: `password` for our own pages, and each provider that `GET /auth/{provider}?user_code=…` leads to:
-    `codehost`, `websuite`, `officesuite`, and the organization's own providers by their ids.
+    """The ways to sign in: `password` for Postern's pages, and each provider that `GET /auth/{provider}?user_code=…` leads to: `codehost`,
+    `websuite`, `officesuite`, and the organization's own providers by their IDs.
     """
 
 
@@ -88,7 +88,7 @@ class DeviceVerification(msgspec.Struct, frozen=True):
     origins=Origins.CLIENTS,
 )
 async def request_device_code(call: Call[DeviceCodeRequest], postern: Postern) -> DeviceCodes:
-    """Ask for the codes of a device
+    """Request the codes of a device
 
     Show the user code and the address to the person. Then poll `POST /auth/token` with the device code, every five seconds, until the
     person has decided. An application with a client secret or key must authenticate there; here it may.
@@ -120,11 +120,11 @@ async def request_device_code(call: Call[DeviceCodeRequest], postern: Postern) -
     tags=_TAGS,
 )
 async def verify_user_code(call: Call[EnteredUserCode], postern: Postern) -> DeviceVerification:
-    """Look up the service that a user code belongs to
+    """Look up the service of a user code
 
     For a page of your own where people enter the code (`device_activation_uri`). This approves nothing. Send the person to
     `/ui/device?user_code=…`, where the person signs in and decides. You may also send the person to a provider by
-    `/auth/{provider}?user_code=…`; afterwards the person comes back to our page and decides there.
+    `/auth/{provider}?user_code=…`; afterwards the person comes back to Postern's page and decides there.
     """
     found, _ = await postern.federation.device_flow.find_entered(call.body.user_code)
     organization = found.context.organization_slug

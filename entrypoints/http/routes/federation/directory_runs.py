@@ -41,17 +41,15 @@ _IN_PERSON: Final = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
 class DirectoryRunPath(UpstreamProviderPath, frozen=True):
     run_id: UUID
-    """The id of the run."""
+    """The ID of the run."""
 
 
 class DirectoryRunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A run: what a reading of the directory has done, or would do."""
+    """A directory sync run: what it has done, or would do."""
 
     id: Id
     kind: Annotated[RunKind, example("whole")]
-    """`plan` reads everybody and does nothing; `whole` reads everybody; `changes` reads those whom the directory has changed; `identities`
-    finds out who is gone.
-    """
+    """`plan` is a preview of everyone; `whole` syncs everyone; `changes` syncs changed people; `identities` checks for removed users."""
     state: Annotated[RunState, example("waiting")]
     """`running`, `done`, `failed`, `waiting` for an owner, `agreed` by an owner and carried out by another run, `left` by an owner, or
     `over`, when a newer run has taken its place.
@@ -63,23 +61,23 @@ class DirectoryRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     read: Annotated[int, example(214)]
     """The number of people that it has read so far."""
     came: Annotated[int, example(3)]
-    """The number of people who came, or came back."""
+    """The number of people added or added again."""
     changed: Annotated[int, example(12)]
-    """The number of people of whom the directory says something else."""
+    """The number of people whose attributes have changed in the directory."""
     ended: Annotated[int, example(1)]
-    """The number of people whom it has ended."""
+    """The number of people deprovisioned."""
     held_back: Annotated[int, example(40)]
-    """The number of people whom it would end if an owner let it go on."""
+    """The number of people who would be deprovisioned after an owner's approval."""
     left_out: Annotated[int, example(2)]
-    """The number of people whom it has left out."""
+    """The number of people skipped."""
     reasons: Annotated[Mapping[str, int], example({"other_domain": 2})]
-    """How many people it has left out for each reason."""
+    """How many people were skipped, by reason."""
     teams: Annotated[int, example(0)]
-    """The number of teams that it has made, filled otherwise, or deleted."""
+    """The number of teams created, changed or deleted."""
     fault: Annotated[str, example("")]
     """Why it failed."""
     digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of names and what happens to them, for a run that waits. An owner who lets it go on sends it back."""
+    """The digest of the affected people and actions, for a run that awaits approval. An owner sends it back to approve the run."""
 
 
 class ListedDirectoryRuns(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,49 +86,49 @@ class ListedDirectoryRuns(msgspec.Struct, frozen=True, kw_only=True):
     runs: Sequence[DirectoryRunRecord]
     """Newest first."""
     next_at: datetime | None
-    """When the next run begins; null when none is planned."""
+    """When the next run begins; null if none is scheduled."""
 
 
 class DirectoryRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A person whom a run names."""
+    """A person whom a sync run affects."""
 
     what: Annotated[NamedAs, example("end")]
-    """`end` for somebody whom it would end, `left_out` for somebody whom it has left out, `comes` for somebody whom a plan lets in."""
+    """`end` for a person who would be deprovisioned, `left_out` for a skipped person, `comes` for a person whom a preview would add."""
     reason: Annotated[str, example("gone")]
-    """Why, in one word."""
+    """The reason, as a code."""
     named: Annotated[str, example("ada@acme.example")]
-    """The address, or the name in the directory; of somebody whom a plan lets in, name and address."""
+    """The email address, or the name in the directory; for a person whom a preview would add, name and email address."""
 
 
 class NamedDirectoryRun(DirectoryRunRecord, frozen=True, kw_only=True):
-    """A run with whom it names."""
+    """A directory sync run, with the people it affects."""
 
     people: Sequence[DirectoryRunPersonRecord]
-    """Those whom it would end, then those whom it has left out, and then those whom a plan lets in: at most a thousand."""
+    """The people to deprovision, then the skipped people, and then the people to add: at most a thousand."""
     taken_over: Sequence[DirectoryRunPersonRecord]
-    """Whom the connection would list if an owner took them over from SCIM: `stays_member`, or `comes_back`. At most a thousand."""
+    """The people whom the connection would manage after a takeover from SCIM: `stays_member`, or `comes_back`. At most a thousand."""
     take_over_digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of all of these and of what happens. Null if there are none."""
+    """The digest of these people and actions. Null if there are none."""
     privileged: Sequence[DirectoryRunPersonRecord]
-    """Those who may do more than a member, and whom the directory names no more: `may_more`, or `owner`. At most a thousand."""
+    """Privileged people whom the directory no longer lists: `may_more`, or `owner`. At most a thousand."""
     privileged_digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of all of these. Null if there are none."""
+    """The digest of these people. Null if there are none."""
 
 
 class DirectoryRunPeopleQuery(Paging, frozen=True, kw_only=True):
     what: NamedAs | None = None
-    """Only people whom the run names for this reason."""
+    """Only people with this reason."""
 
 
 class DecidedPeople(msgspec.Struct, frozen=True):
-    """An owner's word about people counts from now on."""
+    """The owner's decision takes effect now."""
 
     people: Annotated[int, example(40)]
     """The number of people."""
 
 
 class StartedRun(msgspec.Struct, frozen=True):
-    """A run of everybody begins within a minute."""
+    """A full sync run begins within a minute."""
 
     started: bool
     """Always true."""
@@ -138,9 +136,9 @@ class StartedRun(msgspec.Struct, frozen=True):
 
 @endpoint.get(RUNS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_directory_runs(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> ListedDirectoryRuns:
-    """List the runs that keep the organization in step with a directory by LDAP
+    """List the LDAP directory sync runs of a connection
 
-    The newest comes first. A run that is under way says how many people it has read so far.
+    The newest comes first. A run in progress shows how many people it has read so far.
     """
     listed = await postern.federation.directory_runs.list(call.caller, UpstreamProviderId(call.path.provider_id))
     return ListedDirectoryRuns(runs=[_record(one) for one in listed.runs], next_at=listed.next_at)
@@ -148,9 +146,9 @@ async def list_directory_runs(call: Call[None, None, UpstreamProviderPath, Membe
 
 @endpoint.get(_RUN, caller=_MANAGE, keys=True, tags=_TAGS)
 async def get_directory_run(call: Call[None, None, DirectoryRunPath, Member], postern: Postern) -> NamedDirectoryRun:
-    """Get a run with the people whom it names
+    """Get a sync run with the people it affects
 
-    A run that waits names everybody whom it would end, and why.
+    A run that awaits approval lists everyone whom it would deprovision, and why.
     """
     shown = await postern.federation.directory_runs.get(*_of(call))
     return NamedDirectoryRun(
@@ -167,9 +165,9 @@ async def get_directory_run(call: Call[None, None, DirectoryRunPath, Member], po
 async def list_directory_run_people(
     call: Call[None, DirectoryRunPeopleQuery, DirectoryRunPath, Member], postern: Postern
 ) -> Sequence[DirectoryRunPersonRecord]:
-    """List the people whom a run names
+    """List the people that a directory sync run affects
 
-    A plan names everybody whom it lets in. Those who would end come first, then those who were left out, and then those who come.
+    A preview lists everyone whom it would add. Deprovisioned people come first, then skipped people, and then added people.
     """
     people = await postern.federation.directory_runs.list_people(*_of(call), call.query.what, page_of(call.query))
     return [_person(one) for one in people]
@@ -177,9 +175,9 @@ async def list_directory_run_people(
 
 @endpoint.post(RUNS, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def create_directory_run(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> StartedRun:
-    """Read the whole directory again
+    """Start a full directory sync run
 
-    The run begins within a minute. It is a plan as long as no owner has let the first one go on.
+    The run begins within a minute. It is a preview until an owner has approved the first one.
     """
     await postern.federation.directory_runs.start(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
     return StartedRun(started=True)
@@ -194,11 +192,11 @@ async def create_directory_run(call: Call[None, None, UpstreamProviderPath, Memb
     tags=_TAGS,
 )
 async def approve_directory_run(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DirectoryRunRecord:
-    """Let a run that waits do what it would do
+    """Approve a directory sync run
 
-    Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection has
-    other settings by now, the answer is 409. Another run carries it out within a minute. Whom that run would end besides stops it again.
-    You need a recent proof of who you are: of the second factor, if you have one.
+    Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection's
+    settings have changed, the response is 409. Another run carries it out within a minute, and stops again if it would deprovision further
+    people. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     run = await postern.federation.directory_runs.go_on(
         call.caller,
@@ -219,10 +217,10 @@ async def approve_directory_run(call: Call[ConfirmedSettings, None, DirectoryRun
     tags=_TAGS,
 )
 async def decline_directory_run(call: Call[None, None, DirectoryRunPath, Member], postern: Postern) -> DirectoryRunRecord:
-    """Let a run that waits do nothing
+    """Discard a directory sync run
 
-    Only an owner can do this. The people stay, and you are not asked again about the same people. After the first plan, no run begins
-    before somebody starts one. You need a recent proof of who you are: of the second factor, if you have one.
+    Only an owner can do this. No one is deprovisioned, and the same people do not need approval again. After the first preview, no run
+    begins until someone starts one. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     run = await postern.federation.directory_runs.leave(
         call.caller, UpstreamProviderId(call.path.provider_id), DirectoryRunId(call.path.run_id), call.actor
@@ -241,9 +239,9 @@ async def decline_directory_run(call: Call[None, None, DirectoryRunPath, Member]
 async def take_over_from_scim(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DecidedPeople:
     """Take people over from SCIM
 
-    The directory that lists a person ends them. Those in `taken_over` belong to the connection from now on, and what SCIM says of them is
-    refused: 409. Only an owner can do this, for the `take_over_digest` that they have seen, of a run of today that has read everybody. If
-    anything has changed since, the answer is 409. You need a recent proof of who you are: of the second factor, if you have one.
+    From then on, the connection manages the people in `taken_over`, and SCIM changes to them are rejected with 409. Only an owner can do
+    this, for the `take_over_digest` that they have seen, of a full run of today. If anything has changed since, the response is 409.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     return DecidedPeople(await postern.federation.directory_runs.take_over(*_of(call), call.actor, seen=call.body.digest))
 
@@ -257,11 +255,11 @@ async def take_over_from_scim(call: Call[ConfirmedSettings, None, DirectoryRunPa
     tags=_TAGS,
 )
 async def keep_privileged_people(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DecidedPeople:
-    """Keep people with more rights whom the directory names no more
+    """Keep privileged people whom the directory no longer lists
 
-    Those in `privileged` are your own members from now on: the directory does not end them, and no run names them again while they are
-    members. Only an owner can do this, for the `privileged_digest` that they have seen. You need a recent proof of who you are: of the
-    second factor, if you have one.
+    Those in `privileged` become members managed by your organization: the directory does not deprovision them, and sync runs ignore them
+    while they are members. Only an owner can do this, for the `privileged_digest` that they have seen. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     return DecidedPeople(await postern.federation.directory_runs.keep(*_of(call), call.actor, seen=call.body.digest))
 
@@ -275,10 +273,10 @@ async def keep_privileged_people(call: Call[ConfirmedSettings, None, DirectoryRu
     tags=_TAGS,
 )
 async def end_privileged_people(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DecidedPeople:
-    """End people with more rights whom the directory names no more
+    """Deprovision privileged people whom the directory no longer lists
 
-    Those in `privileged` are members no more, as if a run had ended them. An owner stays: change the role first. Only an owner can do this,
-    for the `privileged_digest` that they have seen. You need a recent proof of who you are: of the second factor, if you have one.
+    Those in `privileged` lose their membership, as in a sync run. An owner stays: change the role first. Only an owner can do this, for the
+    `privileged_digest` that they have seen. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     return DecidedPeople(await postern.federation.directory_runs.end(*_of(call), call.actor, seen=call.body.digest))
 

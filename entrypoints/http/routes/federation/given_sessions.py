@@ -30,7 +30,7 @@ class PresentedToken(ClientFields, frozen=True, kw_only=True):
     token: Annotated[Token, example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")]
     """An access token or a refresh token."""
     token_type_hint: Annotated[str, msgspec.Meta(max_length=_LONGEST_HINT), example("access_token")] | None = None
-    """The kind of the token. Optional: we recognize both kinds."""
+    """The kind of the token. Optional: Postern recognizes both kinds."""
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The contents of a token (RFC 7662). Of a token that is not active, only `active`."""
 
     active: bool
-    """Whether the token is valid at this moment, and belongs to a service of your organization."""
+    """Whether the token is valid at this time, and belongs to a service of your organization."""
     token_use: Annotated[str, example("access")] | None = None
     """`access`, `refresh`, `resource` for an API's, `exchanged` for one by which a service acts there in the person's name, `client` for an
     application's own, or `impersonation`.
@@ -58,9 +58,9 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")] | None = None
     """The application that was given the token."""
     username: Annotated[str, example("ada@example.org")] | None = None
-    """The address of the person."""
+    """The email address of the person."""
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")] | None = None
-    """The person's id; for an application's own token, the client id."""
+    """The person's ID; for an application's own token, the client ID."""
     aud: Annotated[str, example("service:acme/billing")] | None = None
     """The recipient that the token is for."""
     iss: Annotated[str, example("https://sso.example.org")] | None = None
@@ -70,27 +70,27 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     iat: Annotated[int, example(1_780_000_000)] | None = None
     """The time of issue, in seconds since 1970."""
     jti: Annotated[str, example("0199d3a0-0000-7000-8000-000000000003")] | None = None
-    """The token's own id."""
+    """The token's own ID."""
     sid: Annotated[str, example("0199d3a0-0000-7000-8000-000000000004")] | None = None
-    """The session's id."""
+    """The session's ID."""
     org: Annotated[str, example("acme")] | None = None
     """The organization's slug."""
     org_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000005")] | None = None
-    """The organization's id. Once the organization is deleted, another organization may take its slug."""
+    """The organization's ID. Once the organization is deleted, another organization may take its slug."""
     service: Annotated[str, example("billing")] | None = None
     """The service's slug."""
     service_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000006")] | None = None
-    """The service's id."""
+    """The service's ID."""
     resource_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000007")] | None = None
-    """The id of the API that the token is for, if it is for one."""
+    """The ID of the API that the token is for, if it is for one."""
     amr: Annotated[Sequence[str], example(["pwd"])] | None = None
-    """How the person proved who they are (RFC 8176)."""
+    """How the person verified who they are (RFC 8176)."""
     acr: Annotated[str, example("urn:postern:acr:one-factor")] | None = None
     """How strong that proof was."""
     auth_time: Annotated[int, example(1_780_000_000)] | None = None
-    """When the person proved it, in seconds since 1970."""
+    """When the person verified it, in seconds since 1970."""
     act: dict[str, Any] | None = None
-    """Who acts in the person's name, if anybody does (RFC 8693 section 4.1): the client of a service that exchanged a token, with the
+    """Who acts in the person's name, if anyone does (RFC 8693 section 4.1): the client of a service that exchanged a token, with the
     service through which the token came in a further `act`; or a platform owner.
     """
 
@@ -108,11 +108,11 @@ _REVOCATION: Final[Statement] = {**_DECLARED, "origins": Origins.CLIENTS_WITH_CR
 
 @endpoint.post(INTROSPECTION_ENDPOINT, **_DECLARED)
 async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Introspection:
-    """Ask whether a token is valid
+    """Introspect a token
 
-    For servers that receive tokens of the services of their organization. The answer is up to date: it takes the end of a session into
-    account at once. About a token for an API, only the service that stands for the API may ask, and the client that has the token. Public
-    clients cannot ask.
+    For servers that receive tokens of the services of their organization. The response is current: it reflects the end of a session at
+    once. For a token of an API, only the service that represents the API and the client that has the token can call this. Public clients
+    cannot call it.
     """
     shown = await of_token(await needed_credentials(call, postern), _token(call.body), call.request, postern)
     try:
@@ -126,20 +126,19 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
 
 @endpoint.post(REVOCATION_ENDPOINT, **_REVOCATION)
 async def revoke_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
-    """Give a token back
+    """Revoke a token
 
-    If the token is one of the client's own, its session ends, with all tokens of the session, and with all that came of them. The answer is
-    the same for any other token.
-    `/oauth/revoke` is another name for this endpoint.
+    If the token belongs to the client, its session is revoked, with all tokens of the session, and all tokens derived from them. The
+    response is the same for any other token. `/oauth/revoke` is another path of this endpoint.
     """
     return await _revoke(call, postern)
 
 
 @endpoint.post(REVOCATION_ALIAS, **_REVOCATION)
 async def revoke_oauth_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
-    """Give a token back, under the name that many clients expect
+    """Revoke a token at the path that many clients expect
 
-    `/auth/revoke` describes this endpoint. Both are the same in all respects.
+    `/auth/revoke` describes this endpoint. Both behave the same.
     """
     return await _revoke(call, postern)
 

@@ -100,7 +100,7 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     device_code: Token | None = None
     """The code of the device flow (RFC 8628)."""
     auth_req_id: Annotated[Token, example("1c266114-a1be-4252-8ad1-04986c5b9ac1")] | None = None
-    """With `urn:openid:params:grant-type:ciba`: the name of a request from afar, which `POST /oauth/bc-authorize` gave."""
+    """With `urn:openid:params:grant-type:ciba`: the ID of a backchannel authentication request, from `POST /oauth/bc-authorize`."""
     assertion: Annotated[Token, example("eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJzdWIiOiJyZXBvIn0.c2ln")] | None = None
     """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: the signed token of a trusted issuer (RFC 7523), in place of a secret, or the
     identity assertion (ID-JAG) of a person's directory, beside the client's credentials.
@@ -165,20 +165,19 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
     """Exchange a code or a refresh token for tokens
 
     A code works once, within a minute, for the client and redirect URI that it was made for, and with the verifier of its challenge. A
-    refresh token works once, too: the answer has the next one. With `client_credentials`, an application gets a token of its own, which
+    refresh token works once, too: the response has the next one. With `client_credentials`, an application gets a token of its own, which
     other services of its organization can introspect. A device polls with its device code every few seconds until the person has decided.
-    `authorization_pending` tells the device to go on polling, and `slow_down` to wait 5 seconds longer between all further polls. `mobile`
-    and `desktop` services are public clients and send only their client id; so do `web` services without a client secret or key. All others
-    authenticate. A build job or a cluster has signed tokens of its own: with `urn:ietf:params:oauth:grant-type:jwt-bearer`, it sends one as
-    `assertion`, beside the `client_id` of a service, and gets what `client_credentials` gives. With the id of a management key as
-    `client_id`, it gets a token with that key's rights for 15 minutes. The trusted issuers of the service or the key decide. With
+    `authorization_pending` tells the device to continue polling, and `slow_down` to wait 5 seconds longer between all further polls.
+    `mobile` and `desktop` services are public clients and send only their client ID; so do `web` services without a client secret or key.
+    All others authenticate. A build job or a cluster has signed tokens of its own: with `urn:ietf:params:oauth:grant-type:jwt-bearer`, it
+    sends one as `assertion`, beside the `client_id` of a service, and gets what `client_credentials` gives. With the ID of a management API
+    key as `client_id`, it gets a token with that key's rights for 15 minutes. The trusted issuers of the service or the key decide. With
     `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo. An exchange is for
     the service that stands for an API: it shows an access token that the API received, and gets one for another API that names the service.
     The new token says in `act` who acts, ends with the first one, and opens nothing here. With an identity assertion of a directory
     (`jwt-bearer`, and the `typ` `oauth-id-jag+jwt`), a client that authenticates gets a token of ten minutes for one API in a person's
-    name: the directory's connection must issue them. With
-    `urn:openid:params:grant-type:ciba`, a client polls for the answer of a person whom it has asked by `POST /oauth/bc-authorize`. An agent
-    gets a token of five minutes at most, which names the person as `sub` and the
+    name: the directory's connection must issue them. With `urn:openid:params:grant-type:ciba`, a client polls for the answer of a person
+    whom it has asked by `POST /oauth/bc-authorize`. An agent gets a token of five minutes at most, which names the person as `sub` and the
     agent as `act.sub`. `/oauth/token` is another name for this endpoint.
     """
     return await _exchange(call, postern)
@@ -186,9 +185,9 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
 
 @endpoint.post(TOKEN_ALIAS, **_DECLARED)
 async def exchange_for_oauth_tokens(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
-    """Exchange a code or a refresh token for tokens, under the name that many clients expect
+    """Exchange a code or a refresh token for tokens, at the path that many clients expect
 
-    `/auth/token` describes this endpoint. Both are the same in all respects.
+    `/auth/token` describes this endpoint. Both behave the same.
     """
     return await _exchange(call, postern)
 

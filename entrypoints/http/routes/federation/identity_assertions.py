@@ -44,7 +44,7 @@ class AssertionSettingsBody(msgspec.Struct, frozen=True, kw_only=True):
     issuer: Annotated[str, bounded({"maxLength": LONGEST_ISSUER}), example("https://login.acme.example")] = ""
     """For SAML: the issuer (`iss`) of the assertions. One of OpenID Connect has its own."""
     jwks_uri: Annotated[str, bounded({"maxLength": LONGEST_URL}), example("https://login.acme.example/jwks")] = ""
-    """For SAML: the address at which the keys of the assertions are published."""
+    """For SAML: the URL at which the keys of the assertions are published."""
     jwks: Annotated[Mapping[Word, Any], example(_KEYS)] | None = None
     """For SAML: these keys, in place of an address (RFC 7517)."""
 
@@ -66,7 +66,7 @@ class AssertionVerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     words: Annotated[str, example("The assertion is not for this installation alone.")]
     """The verdict in words."""
     mend: Annotated[str, example("Ask the directory for an assertion whose aud is our issuer alone.")]
-    """The change that helps."""
+    """The change that fixes the request."""
 
 
 _settings = taken(AssertionSettingsBody, AssertionSettings)
@@ -87,7 +87,7 @@ async def set_provider_assertions(
 
     Then a confidential application of yours gets tokens for your APIs in the name of the provider's people, without asking them: the
     provider decides. Sessions that its assertions have opened end when you turn this off, and when the provider is turned off or deleted.
-    Only an owner can do this. You need a recent proof of who you are: of the second factor, if you have one.
+    Only an owner can do this. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     provider = UpstreamProviderId(call.path.provider_id)
     return record_of(

@@ -37,11 +37,11 @@ class LogoutNoticeRecord(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID
     """The user of the session: `sub` of its ID tokens."""
     response_status_code: Annotated[int, example(200)] | None
-    """The status of the last answer; null if there was none."""
+    """The status code of the last response; null if there was none."""
     attempt_count: Annotated[int, example(1)]
-    """How many attempts there were."""
+    """The number of attempts."""
     max_attempts: Annotated[int, example(LOGOUT_NOTICE_RULES.most_attempts)]
-    """How many attempts there are at most."""
+    """The maximum number of attempts."""
     next_retry_at: datetime | None
     """When the next attempt is due; null if no attempt follows."""
     delivered: Annotated[bool, example(True)]
@@ -58,16 +58,16 @@ class LogoutNoticeList(msgspec.Struct, frozen=True):
     logout_notices: Sequence[LogoutNoticeRecord]
     """The notices on this page, the newest first."""
     pagination: DetailedPagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
 
 @endpoint.get(_NOTICES, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, tags=("services",))
 async def list_logout_notices(call: Call[None, LogoutNoticesQuery, ServicePath, Member], postern: Postern) -> LogoutNoticeList:
     """List the logout notices of a service, the newest first
 
-    A service with a `backchannel_logout_uri` gets a logout token for each of its sessions that ends. We try to deliver a notice for a day
-    at most; an answer of 400 is final. Notices are kept for 30 days, unless the operator of this installation chose another time. A `total`
-    of 10 000 means "10 000 or more".
+    A service with a `backchannel_logout_uri` gets a logout token for each of its sessions that ends. Postern tries to deliver a notice for
+    a day at most; an answer of 400 is final. Notices are kept for 30 days, unless the operator of this installation chose another time. A
+    `total` of 10 000 means "10 000 or more".
     """
     query = call.query
     listed = await postern.federation.logout_notices.list(call.caller, call.path.service_slug, page_of(query), delivered=query.delivered)

@@ -26,7 +26,7 @@ class OrganizationClaims(msgspec.Struct, frozen=True):
     """The organization of the service."""
 
     id: str
-    """The organization's id."""
+    """The organization's ID."""
     slug: Annotated[str, example("acme")]
     """The organization's slug."""
     role: Annotated[str, example("member")] | None
@@ -41,7 +41,7 @@ class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
     has_other_names: ClassVar[bool] = True
 
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")]
-    """The person's id, which never changes."""
+    """The person's ID, which never changes."""
     name: Annotated[str, example("Ada Lovelace")] | None = None
     """The person's name. With the scope `profile`, as all claims of the profile. A claim is absent if the person has not set it."""
     given_name: Annotated[str, example("Ada")] | None = None
@@ -49,9 +49,9 @@ class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
     family_name: Annotated[str, example("Lovelace")] | None = None
     """The family name."""
     preferred_username: Annotated[str, example("ada")] | None = None
-    """The user name; of a person without a user name, the address, if the scope `email` is granted, too."""
+    """The user name; of a person without a user name, the email address, if the scope `email` is granted, too."""
     picture: Annotated[str, example("https://sso.example.org/pictures/9f1c0f4e-4a57-4b41-8b0b-3f2a0f5f9d2e")] | None = None
-    """The address of the person's picture."""
+    """The URL of the person's picture."""
     zoneinfo: Annotated[str, example("Europe/Berlin")] | None = None
     """The time zone."""
     locale: Annotated[str, example("de")] | None = None
@@ -59,9 +59,9 @@ class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
     updated_at: Annotated[int, example(1_780_000_000)] | None = None
     """The last change of the profile, in seconds since 1970."""
     email: Annotated[str, example("ada@example.org")] | None = None
-    """The person's address. With the scope `email`."""
+    """The person's email address. With the scope `email`."""
     email_verified: Annotated[bool, example(True)] | None = None
-    """Whether the person has proved that the address is theirs. With the scope `email`."""
+    """Whether the person has verified the email address. With the scope `email`."""
     organization: OrganizationClaims | None = None
     """The organization of the service. With the scope `organization`."""
     roles: Annotated[Sequence[str], example(["editor"])] | None = None

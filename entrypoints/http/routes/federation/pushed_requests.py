@@ -41,27 +41,27 @@ class PushedAuthorizationRequest(ClientFields, frozen=True, kw_only=True):
     resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
     """The identifiers of the APIs that the application wants tokens for (RFC 8707)."""
     state: _Text = None
-    """A text that the answer repeats."""
+    """An opaque value that the response repeats."""
     nonce: _Text = None
-    """A text that the ID token repeats."""
+    """A value that the ID token repeats."""
     code_challenge: Annotated[str, msgspec.Meta(max_length=LONGEST), example("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")] | None = None
-    """The PKCE challenge. A service with a client secret or keys may leave it out."""
+    """The PKCE challenge. Optional for a service with a client secret or keys."""
     code_challenge_method: Annotated[str, msgspec.Meta(max_length=LONGEST), example("S256")] | None = None
     """Must be `S256`."""
     dpop_jkt: Annotated[str, msgspec.Meta(max_length=LONGEST), example("0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")] | None = None
     """The thumbprint of the key that the code is bound to (RFC 9449 section 10). A proof in `DPoP` says the same."""
     response_mode: _Text = None
-    """`query`, which is the default, `fragment`, which needs PKCE, or `form_post`."""
+    """`query` (the default), `fragment`, which requires PKCE, or `form_post`."""
     prompt: _Text = None
     """`none`, or some of `login`, `consent`, `select_account` and `create`."""
     max_age: _Text = None
-    """The most seconds that may have passed since the person signed in."""
+    """The maximum age of the person's authentication, in seconds."""
     login_hint: _Text = None
-    """The address of the person whom the application expects."""
+    """The email address of the person whom the application expects."""
     acr_values: _Text = None
     """The acceptable levels of authentication."""
     ui_locales: _Text = None
-    """The languages for the pages, the preferred one first."""
+    """The preferred languages of the pages, the most preferred first."""
     claims: Annotated[str, msgspec.Meta(max_length=LONGEST), example('{"userinfo":{"email":{"essential":true}}}')] | None = None
     """Single claims, as JSON (OpenID Connect Core section 5.5). Each claim asks for the scope that includes it."""
     id_token_hint: Annotated[str, msgspec.Meta(max_length=LONGEST_HINT)] | None = None
@@ -104,8 +104,8 @@ _FORM: Final = Form(limit=16 << 10, most_fields=50)
 async def push_authorization_request(call: Call[PushedAuthorizationRequest], postern: Postern) -> PushedAuthorizationResponse:
     """Deposit an authorization request
 
-    The request is checked as at `/oauth/authorize`, but before anybody sees a page, and the browser carries none of its parameters. The
-    client authenticates as at the token endpoint; a public client sends only its client id.
+    The request is checked as at `/oauth/authorize`, but before anyone sees a page, and the browser carries none of its parameters. The
+    client authenticates as at the token endpoint; a public client sends only its client ID.
     """
     fields = call.body
     shown = await credentials(call, postern)

@@ -41,19 +41,19 @@ _Mapping = Annotated[Mapping[Word, Any], example({"email": "mail", "id": "uid"})
 
 
 class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration by hand. Fields that you leave out stay as they are; null removes a value."""
+    """The configuration by hand. Omitted fields keep their values; null removes a value."""
 
     enabled: bool
     """Whether people can sign in by SAML."""
     entity_id: _EntityId | msgspec.UnsetType | None = msgspec.UNSET
-    """The service provider's entity id, which it sends as Issuer. Required when enabled, unless it is known already. A different entity id
+    """The service provider's entity ID, which it sends as Issuer. Required when enabled, unless it is known already. A different entity ID
     means a different service provider: the certificates and addresses of the previous one are deleted.
     """
     acs_url: _AcsUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """The address that assertions go to, by HTTP-POST: https, or http on localhost. Required when enabled, unless it is known already."""
+    """The URL that assertions go to, by HTTP-POST: https, or http on localhost. Required when enabled, unless it is known already."""
     slo_url: _SloUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """The service provider's address for sign-outs. Messages go there by HTTP-Redirect, unless its metadata name another binding. Our
-    answer uses the binding of the request.
+    """The service provider's single logout URL. Messages go there by HTTP-Redirect, unless its metadata name another binding. Postern's
+    response uses the binding of the request.
     """
     name_id_format: _Format | msgspec.UnsetType | None = msgspec.UNSET
     """The format of a person's name: `emailAddress` (the default), `unspecified`, `persistent`, `transient`, or the URI of one of these."""
@@ -80,12 +80,12 @@ class SamlResult(msgspec.Struct, frozen=True):
 
 
 class SamlAcsEndpoint(msgspec.Struct, frozen=True):
-    """An address at which the service provider receives assertions, from its metadata."""
+    """An assertion consumer service URL of the service provider, from its metadata."""
 
     index: Annotated[int, example(0)]
     """The number by which requests may name this address."""
     url: Annotated[str, example("https://crm.example.com/saml/acs")]
-    """The address."""
+    """The email address."""
     is_default: Annotated[bool, example(True)]
     """Whether the metadata call this address the default."""
 
@@ -96,13 +96,13 @@ class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Annotated[bool, example(True)]
     """Whether people can sign in by SAML."""
     entity_id: Annotated[str, example("https://crm.example.com/saml")] | None
-    """The service provider's entity id."""
+    """The service provider's entity ID."""
     acs_url: Annotated[str, example("https://crm.example.com/saml/acs")] | None
-    """The address that assertions go to."""
+    """The URL that assertions go to."""
     slo_url: Annotated[str, example("https://crm.example.com/saml/slo")] | None
-    """The service provider's address for sign-outs."""
+    """The service provider's single logout URL."""
     name_id_format: _Format | None
-    """The format of a person's name; null for the e-mail address."""
+    """The format of a person's name; null for the email address."""
     attribute_mapping: _Mapping | None
     """A mapping from sources to the names of attributes; null means `email` and `id`."""
     sign_assertions: Annotated[bool, example(True)]
@@ -112,7 +112,7 @@ class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
     require_signed_requests: Annotated[bool, example(False)]
     """Whether requests must be signed."""
     has_certificate: Annotated[bool, example(True)]
-    """Whether there is an active certificate. Without one, nobody can sign in."""
+    """Whether there is an active certificate. Without one, no one can sign in."""
     acs_endpoints: Sequence[SamlAcsEndpoint]
     """All addresses of the uploaded metadata. A request may name any of them."""
     request_certificates: Annotated[int, example(1)]
@@ -122,7 +122,7 @@ class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
     metadata_uploaded_at: datetime | None
     """When the service provider's metadata were uploaded."""
     metadata_fetched_at: datetime | None
-    """When somebody last fetched our metadata."""
+    """When the metadata was last fetched."""
 
 
 class SamlCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,15 +146,15 @@ class SamlCertificates(SamlCertificateRecord, frozen=True, kw_only=True):
     """The active certificate, and the state of a change to the next one."""
 
     metadata_fetched_at: datetime | None
-    """When somebody last fetched our metadata."""
+    """When the metadata was last fetched."""
     next: SamlCertificateRecord | None
     """The certificate that follows the active one. The metadata already show it."""
     next_was_fetched: Annotated[bool, example(False)]
-    """Whether somebody has fetched the metadata since they show the next certificate."""
+    """Whether someone has fetched the metadata since they show the next certificate."""
 
 
 class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A message in either direction, by its ids and times, without data about people."""
+    """A message in either direction, by its IDs and times, without data about people."""
 
     id: Id
     kind: Annotated[str, example("authn_request")]
@@ -162,7 +162,7 @@ class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     binding: Annotated[str, example("redirect")]
     """`redirect` or `post`."""
     succeeded: Annotated[bool, example(False)]
-    """Whether we accepted the message, or, for an answer, whether it reports success."""
+    """Whether Postern accepted the message, or, for an answer, whether it reports success."""
     status: Annotated[str, example("NoPassive")]
     """For an answer: the last part of its SAML status."""
     reason: Annotated[str, example("it wants the answer at an address that is not configured")]
@@ -170,11 +170,11 @@ class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     advice: Annotated[str, example("Set acs_url to the address in AssertionConsumerServiceURL, or upload metadata that name it")]
     """The change that avoids the failure."""
     message_id: Annotated[str, example("_9f2c")]
-    """The message's own id."""
+    """The message's own ID."""
     in_response_to: Annotated[str, example("")]
-    """The id of the message that this one answers."""
+    """The ID of the message that this one answers."""
     certificate_id: Annotated[str, example("")] | None
-    """The id of our certificate that signed the message."""
+    """The ID of Postern's certificate that signed the message."""
     created_at: CreatedAt
 
 
@@ -217,7 +217,7 @@ _exchange = shown(
 async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Member], postern: Postern) -> SamlResult:
     """Configure SAML by hand
 
-    The service becomes an identity provider for one service provider. Afterwards make a certificate: without one, nobody can sign in. If
+    The service becomes an identity provider for one service provider. Afterwards make a certificate: without one, no one can sign in. If
     the service provider has metadata, upload these first; then send only `enabled` and the attributes.
     """
     await postern.federation.saml.configure(call.caller, call.path.service_slug, _change(call.body), call.actor)
@@ -226,9 +226,9 @@ async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Me
 
 @endpoint.get(_SAML, caller=_VIEW, keys=True, tags=_TAGS)
 async def get_saml_configuration(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
-    """Get the SAML configuration of a service, as members set it or as we read it from metadata
+    """Get the SAML configuration of a service
 
-    The answer has what the service provider needs to be known by, and what its assertions contain.
+    The response has what the service provider needs to be known by, and what its assertions contain.
     """
     standing = await postern.federation.saml.get(call.caller, call.path.service_slug)
     return _configuration(standing.configuration, has_certificate=standing.configured.active is not None)
@@ -238,7 +238,7 @@ async def get_saml_configuration(call: Call[None, None, ServicePath, Member], po
 async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlResult:
     """Disable SAML, and delete its certificates with their keys
 
-    Nobody can sign in by SAML from the next request on. The rest of the configuration stays.
+    No one can sign in by SAML with the next request. The rest of the configuration stays.
     """
     await postern.federation.saml.disable(call.caller, call.path.service_slug, call.actor)
     return SamlResult(success=True, message="SAML is disabled, and its certificates are gone")
@@ -256,10 +256,10 @@ async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Pos
 async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
     """Configure SAML by the service provider's metadata
 
-    We read entity id, assertion consumer services, single logout, name format and certificates from the document. If the document lists the
-    configured name format, that format stays. `enabled` and the attributes stay, too: send them to `POST …/saml` afterwards. The document
-    can turn `require_signed_requests` on, but not off: while it is on, metadata without a signing certificate are refused. The answer shows
-    the result. If the metadata have a key for encryption, assertions are encrypted.
+    Postern reads entity ID, assertion consumer services, single logout, name format and certificates from the document. If the document
+    lists the configured name format, that format stays. `enabled` and the attributes stay, too: send them to `POST …/saml` afterwards. The
+    document can turn `require_signed_requests` on, but not off: while it is on, metadata without a signing certificate are refused. The
+    answer shows the result. If the metadata have a key for encryption, assertions are encrypted.
     """
     service = call.path.service_slug
     filled = await postern.federation.saml.fill(call.caller, service, call.body, call.actor)
@@ -277,7 +277,7 @@ async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], pos
     verb="service-saml-certificate create",
 )
 async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
-    """Make a certificate
+    """Create a certificate
 
     The certificate is valid for three years and signs from now on; the previous certificate and its key are deleted. With `activate=false`
     it becomes the next certificate: the metadata show it beside the active one, so service providers can learn of it, and nothing else
@@ -291,14 +291,14 @@ async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath
 async def get_saml_certificates(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificates:
     """Get the active certificate, and the next one if there is one
 
-    `next_was_fetched` says whether somebody has fetched our metadata since there is a next certificate.
+    `next_was_fetched` tells whether Postern's metadata was fetched since the next certificate was added.
     """
     return _certificates(await postern.federation.saml.certificate(call.caller, call.path.service_slug))
 
 
 @endpoint.post(f"{_CERTIFICATE}/activate", caller=_DECIDE, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def activate_saml_certificate(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
-    """Let the next certificate sign
+    """Activate the next certificate
 
     The active certificate and its key are deleted. First check that the service provider knows the next certificate: it has fetched the
     metadata, or a sign-in with `saml/login?certificate=next` works.
@@ -310,7 +310,7 @@ async def activate_saml_certificate(call: Call[None, None, ServicePath, Member],
 async def list_saml_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlExchanges:
     """List the last SAML messages, and the reasons of failures
 
-    You get the last fifty messages of the last seven days, with time and direction. A refused message has the reason, and the change that
+    Returns the last fifty messages of the last seven days, with time and direction. A refused message has the reason, and the change that
     helps.
     """
     return SamlExchanges([_exchange(one) for one in await postern.federation.saml.exchanges(call.caller, call.path.service_slug)])
@@ -328,8 +328,7 @@ async def list_saml_exchanges(call: Call[None, None, ServicePath, Member], poste
 async def get_saml_metadata(call: Call[None, MetadataQuery, ServicePath], postern: Postern) -> bytes:
     """Get the identity provider's metadata, for the service provider
 
-    The service provider reads our addresses and certificates in it. The request needs no credentials, so that the service provider can
-    repeat it.
+    The metadata contains Postern's URLs and certificates. The request needs no credentials, so that the service provider can repeat it.
     """
     return await postern.federation.saml.metadata(ServiceName(call.path.org_slug, call.path.service_slug), signed=call.query.signed)
 

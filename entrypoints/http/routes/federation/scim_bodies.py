@@ -42,10 +42,10 @@ _ETAG = 'W/"3694e05e9dff590f3694e05e9dff590f"'
 
 
 IF_MATCH: Final = RequestHeader(
-    "If-Match", "The version that the change is meant for. If the resource has another version by now, the answer is 412.", _ETAG
+    "If-Match", "The version that the change is meant for. If the resource has another version by now, the response is 412.", _ETAG
 )
 IF_NONE_MATCH: Final = RequestHeader(
-    "If-None-Match", "The version that you have. If it is still the current one, the answer is 304.", _ETAG
+    "If-None-Match", "The version that you have. If it is still the current one, the response is 304.", _ETAG
 )
 ETAG: Final = AnswerHeader("ETag", "The version of the resource, to send as `If-Match` or `If-None-Match`.", _ETAG)
 
@@ -102,7 +102,7 @@ class ScimQuery(ShownAttributes, frozen=True, kw_only=True, rename="camel"):
     start_index: Annotated[int, example(1)] = 1
     """The number of the first resource on the page, counted from 1."""
     count: Annotated[int, example(100)] = DEFAULT_COUNT
-    """The most resources to answer with. A number above 1000 counts as 1000 (RFC 7644)."""
+    """The maximum number of resources to return. A number above 1000 counts as 1000 (RFC 7644)."""
     filter: Annotated[Line, example('userName eq "ada@example.org"')] | None = None
     """The filter. `eq` works for each attribute that can be compared; `co`, `sw` and `ew` for `userName` and `emails`. Combine comparisons
     by `and`, `or` and `not ( )`.
@@ -121,7 +121,7 @@ class ScimSearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     start_index: Annotated[int, example(1)] | None = None
     """The number of the first resource on the page, counted from 1."""
     count: Annotated[int, example(100)] | None = None
-    """The most resources to answer with. A number above 1000 counts as 1000 (RFC 7644)."""
+    """The maximum number of resources to return. A number above 1000 counts as 1000 (RFC 7644)."""
     filter: Annotated[FilterText, example('userName eq "ada@example.org"')] | None = None
     """The filter, as in the query of a list."""
     sort_by: Annotated[ScimText, example("userName")] | None = None
@@ -143,7 +143,7 @@ class ScimOperation(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of a change."""
 
     op: Annotated[Word, example("replace")]
-    """`add`, `replace` or `remove`, in upper or lower case."""
+    """`add`, `replace` or `remove`, case-insensitive."""
     path: Annotated[Line, example("active")] | None = None
     """The attribute. Without it, the value names the attributes."""
     value: Annotated[Any, example(False)] = None
@@ -173,7 +173,7 @@ class ScimMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     last_modified: Annotated[datetime, example(_MOMENT)] | UnsetType = UNSET
     """When the resource was last changed."""
     location: Annotated[str, example(f"https://id.example.org/scim/v2/Users/{_ID}")] | UnsetType = UNSET
-    """The address of the resource."""
+    """The URL of the resource."""
     version: Annotated[str, example(_ETAG)] | UnsetType = UNSET
     """The version of the resource, to send as `If-Match` or `If-None-Match`."""
 

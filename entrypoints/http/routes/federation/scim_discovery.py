@@ -29,7 +29,7 @@ class ScimDocumentMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     resource_type: Literal["ServiceProviderConfig", "ResourceType", "Schema"]
     """The kind of document."""
     location: Annotated[str, example(f"{_BASE}/ServiceProviderConfig")]
-    """The address of the document."""
+    """The URL of the document."""
 
 
 class ScimSupport(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class ScimAuthenticationScheme(msgspec.Struct, frozen=True, kw_only=True, rename
     description: Annotated[str, example("A token of the organization, sent as a Bearer token (RFC 6750).")]
     """A description of the scheme."""
     spec_uri: Annotated[str, example("https://www.rfc-editor.org/info/rfc6750")]
-    """The address of the specification."""
+    """The URL of the specification."""
     primary: Annotated[bool, example(True)]
     """Whether this is the preferred scheme."""
 
@@ -150,7 +150,7 @@ class ScimSubAttribute(_Attribute, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScimAttribute(_Attribute, frozen=True, kw_only=True, rename="camel"):
-    """An attribute that we keep."""
+    """An attribute that Postern keeps."""
 
     sub_attributes: Sequence[ScimSubAttribute] | UnsetType = UNSET
     """The parts of a `complex` attribute."""
@@ -168,7 +168,7 @@ class ScimSchema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     description: Annotated[str, example("A person")]
     """A description of the resources that have this schema."""
     attributes: Sequence[ScimAttribute]
-    """The attributes that we keep. We ignore others that you send."""
+    """The attributes that Postern keeps. Postern ignores others that you send."""
     meta: Annotated[
         ScimDocumentMeta,
         example({"resourceType": "Schema", "location": f"{_BASE}/Schemas/urn:ietf:params:scim:schemas:core:2.0:User"}),
@@ -238,7 +238,7 @@ async def get_scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHo
 async def list_scim_schemas(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimSchemaList | bytes:
     """List the schemas
 
-    The schemas name every attribute that we keep.
+    The schemas name every attribute that Postern keeps.
     """
     return _all(call.query, schemas(*await _described(call.caller, postern)))
 

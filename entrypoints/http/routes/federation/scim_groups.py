@@ -62,7 +62,7 @@ _MEMBERS: Final = "members"
 _USER_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 _PIECE: Final = 64 << 10
 _CREATED: Final = AnswerHeader(
-    "Location", "The address of the group.", "https://id.example.org/scim/v2/Groups/0199d3a0-0000-7000-8000-000000000002"
+    "Location", "The URL of the group.", "https://id.example.org/scim/v2/Groups/0199d3a0-0000-7000-8000-000000000002"
 )
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -71,9 +71,9 @@ class ScimGroupMemberBody(msgspec.Struct, frozen=True, kw_only=True):
     """A user in the group."""
 
     value: Annotated[Line, example(_USER_ID)]
-    """The user's id."""
+    """The user's ID."""
     ref: Line | None = msgspec.field(name="$ref", default=None)
-    """The address of the user."""
+    """The URL of the user."""
     type: Annotated[Line, example("User")] | None = None
     """Always `User`."""
 
@@ -86,7 +86,7 @@ class ScimGroupBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     display_name: Annotated[ScimText, example("Support")] | None = None
     """The name of the group. The organization's name is read-only: another name that you send is ignored."""
     external_id: Annotated[ScimText, example("b7f2")] | None = None
-    """The directory's id of the group."""
+    """The directory's ID of the group."""
     members: Sequence[ScimGroupMemberBody] | None = None
     """All users who shall be in the group. For a change of the whole group, send the list, even if it is empty."""
 
@@ -95,9 +95,9 @@ class ScimGroupMember(msgspec.Struct, frozen=True, kw_only=True):
     """A user in the group. Parts that you exclude are absent."""
 
     value: Annotated[str, example(_USER_ID)] | UnsetType = UNSET
-    """The user's id."""
+    """The user's ID."""
     ref: str | UnsetType = msgspec.field(name="$ref", default=UNSET)
-    """The address of the user."""
+    """The URL of the user."""
     type: Annotated[str, example("User")] | UnsetType = UNSET
     """Always `User`."""
 
@@ -108,13 +108,13 @@ class ScimGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])]
     """The schema of this resource."""
     id: UUID
-    """The id of the organization or the team."""
+    """The ID of the organization or the team."""
     meta: Annotated[ScimMeta, meta_example("Group")] | UnsetType = UNSET
     """Facts about this resource."""
     display_name: Annotated[str, example("Acme")] | UnsetType = UNSET
     """The name of the group."""
     external_id: Annotated[str, example("b7f2")] | UnsetType = UNSET
-    """The directory's id of the group; absent if the directory has not sent one."""
+    """The directory's ID of the group; absent if the directory has not sent one."""
     members: Annotated[Sequence[ScimGroupMember], example([{"value": _USER_ID, "type": "User"}])] | UnsetType = UNSET
     """All users in the group."""
 
@@ -128,7 +128,7 @@ class ScimGroupList(ScimList, frozen=True, kw_only=True, rename="camel"):
 
 class ScimGroupPath(msgspec.Struct, frozen=True):
     group_id: UUID
-    """The group's id: of the organization or a team."""
+    """The group's ID: of the organization or a team."""
 
 
 @endpoint.get(_GROUPS, **declared(*SEARCH_REFUSALS))
@@ -136,7 +136,7 @@ async def list_scim_groups(call: Call[None, ScimQuery, None, ScimHolder], poster
     """List groups
 
     The organization comes first, then the teams that your directory fills, if the owner has switched its groups to teams. A page with
-    members may be shorter than you asked for, if the groups are large: go on with the next `startIndex`.
+    members may be shorter than you asked for, if the groups are large: continue with the next `startIndex`.
     """
     return await _listed(call.caller, call.query, postern)
 
@@ -174,7 +174,7 @@ async def get_scim_group(
 ) -> Answer[ScimGroup] | Answer[bytes] | Answer[NoBody]:
     """Get the group
 
-    The answer has all members, unless you exclude them.
+    The response has all members, unless you exclude them.
     """
     want = call.query.wanted
     group, with_members = call.path.group_id, want.has(_MEMBERS)
@@ -195,8 +195,8 @@ async def replace_scim_group(
     """Replace a group
 
     For the organization: new members get the role `member`. Members who stay keep their roles. Owners, admins and other people with more
-    rights than a member stay even if you leave them out, and the answer shows them. A name that you send is ignored.
-    For a team: name, external id and members are replaced, and people who are not active in the organization are left out.
+    rights than a member stay even if omitted, and the answer shows them. A name that you send is ignored. For a team: name, external ID and
+    members are replaced, and people who are not active in the organization are left out.
     """
     body, want = call.body, call.query.wanted
     require_schema(body.schemas, GROUP_SCHEMA)

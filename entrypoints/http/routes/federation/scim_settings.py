@@ -66,8 +66,8 @@ async def change_scim_settings(call: Call[ChangedScimSettings, None, Organizatio
     """Change the settings of the organization's directory
 
     With `teams`, the directory can create, fill, rename and delete teams. What a team carries, its members have; so each team begins
-    without a role, and only you can give it one. Switching back is possible once the directory fills no team. You need a recent proof of
-    who you are: of the second factor, if you have one.
+    without a role, and only you can give it one. Switching back is possible once the directory fills no team. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
 
     The attributes in `profile_mapping` fill fields from the directory's next request on, and its answers show them. A value that the field
     does not take leaves the field empty. The list of the directory's requests names it.
@@ -90,7 +90,7 @@ _GIVE = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
 
 class ScimTokenPath(OrganizationPath, frozen=True):
     token_id: UUID
-    """The token's id."""
+    """The token's ID."""
 
 
 class NewScimTokenBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class NewScimTokenBody(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[Name, example("Directory")]
     """The token's name. The audit log shows it beside everything that the token does."""
     expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """When the token expires. If you leave it out, the token never expires."""
+    """When the token expires. If omitted, the token never expires."""
 
 
 class ScimTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,26 +109,26 @@ class ScimTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Directory")]
     """The token's name."""
     prefix: Annotated[str, example("scim_live_a1b2c3")]
-    """The beginning of the token: enough to tell it from the others."""
+    """The prefix of the token, to tell it apart."""
     created_at: CreatedAt
     expires_at: datetime | None
     """When the token expires; null if it never does."""
     last_used_at: datetime | None
-    """When the token was last used, to the minute; null if it never was."""
+    """When the token was last used, with a precision of one minute; null if it never was."""
     created_by: UUID
     """The user who created the token."""
 
 
 class CreatedScimToken(msgspec.Struct, frozen=True, kw_only=True):
-    """The new SCIM token. This is the only answer with the token itself."""
+    """The new SCIM token. This is the only response with the token itself."""
 
     id: Id
     name: Annotated[str, example("Directory")]
     """The token's name."""
     token: Annotated[str, SHOWN_ONCE, example("scim_live_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
-    """The token, which the directory sends as a Bearer token. No other answer shows it."""
+    """The token, which the directory sends as a Bearer token. It is shown only once."""
     prefix: Annotated[str, example("scim_live_a1b2c3")]
-    """The beginning of the token: enough to tell it from the others."""
+    """The prefix of the token, to tell it apart."""
     created_at: CreatedAt
     expires_at: datetime | None
     """When the token expires; null if it never does."""
@@ -146,19 +146,19 @@ class ScimExchangesQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A filter on exchanges."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 50
-    """The most exchanges to answer with."""
+    """The maximum number of exchanges to return."""
     refused: Annotated[bool, example(True)] = False
     """Only refused requests."""
 
 
 class ScimExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One request of a directory, and our answer."""
+    """A SCIM request of a directory, and the response."""
 
     id: Id
     occurred_at: datetime
     """When the request came."""
     token_id: UUID
-    """The id of the SCIM token."""
+    """The ID of the SCIM token."""
     token_name: Annotated[str, example("Directory")]
     """The token's name at that time."""
     method: Annotated[str, example("PATCH")]
@@ -170,7 +170,7 @@ class ScimExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     request: Annotated[Any, example({"Operations": [{"op": "replace", "path": "active", "value": False}]})]
     """The structure of the body, with `…` in place of each text; null if there was no readable body."""
     status: Annotated[int, example(400)]
-    """The status of the answer."""
+    """The status code of the response."""
     scim_type: Annotated[str, example("invalidPath")] | None
     """The kind of a refusal, in SCIM's words; null if the request succeeded."""
     reason: Annotated[str, example("path: title is not kept here")] | None
@@ -189,8 +189,8 @@ async def create_scim_token(call: Call[NewScimTokenBody, None, OrganizationPath,
     """Create a SCIM token
 
     A directory manages the organization's people with this token: it calls the endpoints under `/scim/v2`. The token is shown only once,
-    since we keep just a digest of it. To create a token, you also need the right to manage members, and all rights of the role `member`. A
-    token stays valid when the person who created it leaves.
+    because Postern stores only a digest of it. To create a token, you also need the right to manage members, and all rights of the role
+    `member`. A token stays valid when the person who created it leaves.
     """
     body = call.body
     created = await postern.federation.scim_tokens.create(call.caller, call.actor, name=body.name, expires_at=body.expires_at)
@@ -201,8 +201,8 @@ async def create_scim_token(call: Call[NewScimTokenBody, None, OrganizationPath,
 async def list_scim_tokens(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ScimTokenList:
     """List the SCIM tokens of an organization, the newest first
 
-    The tokens themselves are not shown: nobody can look them up. Expired tokens stay listed until you delete them. When a person leaves the
-    organization, delete the tokens that this person created and still knows.
+    The tokens themselves are never shown. Expired tokens stay listed until you delete them. When a person leaves the organization, delete
+    the tokens that this person created and still knows.
     """
     found = await postern.federation.scim_tokens.list(call.caller)
     return ScimTokenList([_record(token) for token in found], len(found))
@@ -212,7 +212,7 @@ async def list_scim_tokens(call: Call[None, None, OrganizationPath, Member], pos
 async def delete_scim_token(call: Call[None, None, ScimTokenPath, Member], postern: Postern) -> NoBody:
     """Delete a SCIM token
 
-    The token is refused from the next request on. The people whom the directory added stay. This cannot be undone.
+    The token is refused with the next request. The people whom the directory added stay. This cannot be undone.
     """
     await postern.federation.scim_tokens.delete(call.caller, ScimTokenId(call.path.token_id), call.actor)
     return NO_BODY

@@ -56,7 +56,7 @@ from entrypoints.http.routes.federation.scim_bodies import (
 _USERS: Final = "/scim/v2/Users"
 _USER: Final = f"{_USERS}/{{user_id}}"
 _CREATED: Final = AnswerHeader(
-    "Location", "The address of the user.", "https://id.example.org/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001"
+    "Location", "The URL of the user.", "https://id.example.org/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001"
 )
 _encode: Final = msgspec.json.Encoder().encode
 _PHONES: Final = [{"value": "+44 20 7946 0000", "type": "work"}]
@@ -77,49 +77,49 @@ class ScimName(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScimEmail(msgspec.Struct, frozen=True, kw_only=True):
-    """An e-mail address."""
+    """An email address."""
 
     value: EmailText | None = None
-    """The address."""
+    """The email address."""
     type: Annotated[ScimText, example("work")] | None = None
-    """The kind of address. We keep one address of the type `work`."""
+    """The kind of address. Postern keeps one address of the type `work`."""
     primary: Annotated[bool, example(True)] | None = None
-    """Whether this is the preferred address. The address that we keep is, whatever is sent: the schema says `readOnly`."""
+    """Whether this is the preferred address. The address that Postern keeps is, whatever is sent: the schema says `readOnly`."""
 
 
 class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A user as a whole. We keep no attributes besides those that are listed here, and some of these only where an owner has mapped them to
-    fields of the organization.
+    """A user as a whole. Postern keeps no attributes besides those that are listed here, and some of these only where an owner has mapped
+    them to fields of the organization.
     """
 
     schemas: Annotated[Sequence[Line], example([USER_SCHEMA])] = ()
     """The schema of this resource."""
     user_name: EmailText
-    """The e-mail address that the person signs in with."""
+    """The email address that the person signs in with."""
     external_id: Annotated[ScimText, example("00u1ab2cd3")] | None = None
-    """The directory's id of the person. We keep it, but do not use it."""
+    """The directory's ID of the person. Postern stores it, but does not use it."""
     name: ScimName | None = None
     """The parts of the person's name."""
     display_name: Annotated[ScimText, example("Ada Lovelace")] | None = None
     """The name to show."""
     emails: Sequence[ScimEmail] | None = None
-    """The work address, if it differs from the `userName`."""
+    """The work email address, if it differs from the `userName`."""
     active: Annotated[bool, example(True)] | None = None
     """Whether the person is a member of the organization. A new user becomes a member by default."""
     title: Annotated[Any, example("Analyst")] = None
-    """The title. We keep it where it is mapped."""
+    """The title. Postern keeps it where it is mapped."""
     user_type: Annotated[Any, example("Employee")] = None
-    """The person's relation to the organization. We keep it where it is mapped."""
+    """The person's relation to the organization. Postern keeps it where it is mapped."""
     preferred_language: Annotated[Any, example("en-GB")] = None
-    """The language that the person prefers. We keep it where it is mapped."""
+    """The language that the person prefers. Postern keeps it where it is mapped."""
     locale: Annotated[Any, example("en-GB")] = None
-    """The person's locale. We keep it where it is mapped."""
+    """The person's locale. Postern keeps it where it is mapped."""
     timezone: Annotated[Any, example("Europe/London")] = None
-    """The person's time zone. We keep it where it is mapped."""
+    """The person's time zone. Postern keeps it where it is mapped."""
     phone_numbers: Annotated[Any, example(_PHONES)] = None
-    """Phone numbers. We keep those of the types `work` and `mobile` where they are mapped."""
+    """Phone numbers. Postern keeps those of the types `work` and `mobile` where they are mapped."""
     enterprise: Annotated[Any, example(_ENTERPRISE)] = msgspec.field(name=ENTERPRISE_SCHEMA, default=None)
-    """The enterprise extension. We keep the attributes that are mapped."""
+    """The enterprise extension. Postern keeps the attributes that are mapped."""
     fields: Annotated[Mapping[Word, Any], example({"department": "Sales"})] | None = msgspec.field(name=FIELD_SCHEMA, default=None)
     """The organization's own fields that its directory may write, by key. Without this extension they stay as they are."""
 
@@ -155,19 +155,19 @@ class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     schemas: Annotated[Sequence[str], example([USER_SCHEMA])]
     """The schema of this resource."""
     id: UUID
-    """The user's id, which never changes."""
+    """The user's ID, which never changes."""
     external_id: Annotated[str, example("00u1ab2cd3")] | UnsetType | None = UNSET
-    """The directory's id of the person; null if the directory has not sent one."""
+    """The directory's ID of the person; null if the directory has not sent one."""
     meta: Annotated[ScimMeta, meta_example("User")] | UnsetType = UNSET
     """Facts about this resource."""
     user_name: EmailText | UnsetType = UNSET
-    """The e-mail address that the person signs in with."""
+    """The email address that the person signs in with."""
     name: ScimName | UnsetType = UNSET
     """The parts of the person's name; absent if none was given."""
     display_name: Annotated[str, example("Ada Lovelace")] | UnsetType = UNSET
     """The name to show; absent if none was given."""
     emails: Annotated[Sequence[ScimEmail], example([{"value": "ada@example.org", "type": "work", "primary": True}])] | UnsetType = UNSET
-    """The work address."""
+    """The work email address."""
     active: Annotated[bool, example(True)] | UnsetType = UNSET
     """Whether the person is a member of the organization."""
     title: Annotated[str, example("Analyst")] | UnsetType = UNSET
@@ -197,14 +197,14 @@ class ScimUserList(ScimList, frozen=True, kw_only=True, rename="camel"):
 
 class ScimUserPath(msgspec.Struct, frozen=True):
     user_id: UUID
-    """The user's id."""
+    """The user's ID."""
 
 
 @endpoint.get(_USERS, **declared(*SEARCH_REFUSALS))
 async def list_scim_users(call: Call[None, ScimQuery, None, ScimHolder], postern: Postern) -> ScimUserList | bytes:
     """List users
 
-    You get the members of the organization, and the people whom the directory has deactivated; without `sortBy`, in the order of their ids.
+    Returns the members of the organization, and the people whom the directory has deactivated; without `sortBy`, in the order of their IDs.
     """
     asked = call.query
     search = Search(
@@ -232,8 +232,8 @@ async def create_scim_user(
 ) -> Answer[ScimUser] | Answer[bytes]:
     """Create a user
 
-    The person becomes a member of the organization and gets a mail. If the address has no account, we create one, and the mail has a link
-    to choose a password. An existing account does not change. The answer is 409 if the directory already has this person.
+    The person becomes a member of the organization and gets an email. If the address has no account, Postern creates one, and the email has
+    a link to choose a password. An existing account does not change. The response is 409 if the directory already has this person.
     """
     # The shown attributes may be refused, so they are read before anything changes.
     want = call.query.wanted
@@ -247,7 +247,7 @@ async def get_scim_user(
 ) -> Answer[ScimUser] | Answer[bytes] | Answer[NoBody]:
     """Get a user
 
-    With `If-None-Match`, the answer is 304 if you already have the current version.
+    With `If-None-Match`, the response is 304 if you already have the current version.
     """
     want = call.query.wanted
     found = await postern.federation.scim_users.get(call.caller, UserId(call.path.user_id))
@@ -266,7 +266,7 @@ async def replace_scim_user(
     """Replace a user
 
     Attributes that you leave out are removed. `active` is an exception: without it, the person stays active or inactive. With `If-Match`,
-    the answer is 412 if somebody else has changed the user in the meantime.
+    the response is 412 if someone else has changed the user in the meantime.
     """
     want = call.query.wanted
     replaced = await postern.federation.scim_users.replace(
@@ -284,8 +284,8 @@ async def change_scim_user(
     """Change a user
 
     Either all operations are carried out, or none. `active: false` ends the membership from the person's next request on, and with it the
-    person's sessions in the organization; `active: true` makes the person a member again. If your organization has made the account and
-    nobody else holds it, `active: false` also blocks every sign-in. You can change the address of such an account until somebody proves the
+    person's sessions in the organization; `active: true` makes the person a member again. If your organization has made the account and no
+    one else holds it, `active: false` also blocks every sign-in. You can change the address of such an account until someone proves the
     address, and while no other organization lists the person.
     """
     want = call.query.wanted
@@ -299,7 +299,7 @@ async def change_scim_user(
 async def delete_scim_user(call: Call[None, None, ScimUserPath, ScimHolder], postern: Postern) -> NoBody:
     """Delete a user
 
-    If your organization has made the account and nobody else holds it, the account is deleted; while the person has a subscription at
+    If your organization has made the account and no one else holds it, the account is deleted; while the person has a subscription at
     another organization, this is refused. Otherwise the person leaves the organization and keeps the account. This cannot be undone.
     """
     await postern.federation.scim_users.delete(call.caller, UserId(call.path.user_id), version_of(call.request), call.actor)

@@ -29,7 +29,7 @@ _MANAGE: Final = able(Capability.WEBHOOKS_MANAGE, impersonated=True)
 
 class SignalStreamPath(ServicePath, frozen=True):
     stream_id: UUID
-    """The stream's id."""
+    """The stream's ID."""
 
 
 class SignalDeliveriesQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,11 +40,11 @@ class SignalDeliveriesQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of signals in the answer. A number above the maximum is refused."""
+    """The maximum number of signals to return. Values above the maximum are rejected."""
 
 
 class SignalDeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One signal of a stream. It names nobody."""
+    """One signal of a stream. It names no one."""
 
     id: Id
     """`jti` of the signal: the receiver knows it by this."""
@@ -55,11 +55,11 @@ class SignalDeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     if several sessions of a person ended at once, and the application got one signal.
     """
     response_status_code: Annotated[int, example(202)] | None
-    """The status of the last answer; null if there was none."""
+    """The status code of the last response; null if there was none."""
     attempt_count: Annotated[int, example(1)]
-    """How many attempts there were."""
+    """The number of attempts."""
     max_attempts: Annotated[int, example(SIGNAL_RULES.most_attempts)]
-    """How many attempts there are at most. A stream that is polled has none: its signals wait until they are acknowledged."""
+    """The maximum number of attempts. A stream that is polled has none: its signals wait until they are acknowledged."""
     next_retry_at: datetime | None
     """When the next attempt is due, or since when the signal waits to be polled; null if no attempt follows."""
     delivery_error: Annotated[str, example("timeout")] | None
@@ -81,8 +81,8 @@ class SignalDeliveryList(msgspec.Struct, frozen=True):
 async def list_signal_deliveries(call: Call[None, SignalDeliveriesQuery, SignalStreamPath, Member], postern: Postern) -> SignalDeliveryList:
     """List the signals of a stream, the newest first
 
-    What waits longer than 7 days, and what stands behind the newest 10 000, is given up. Signals are kept for 30 days, unless the operator
-    of this installation chose another time.
+    A signal is dropped after 7 days, or if more than 10 000 newer ones wait. Signals are kept for 30 days, unless the operator of this
+    installation chose another time.
     """
     query, path = call.query, call.path
     found = await postern.federation.signal_log.list(
@@ -108,10 +108,9 @@ async def list_signal_deliveries(call: Call[None, SignalDeliveriesQuery, SignalS
     tags=_TAGS,
 )
 async def verify_signal_stream(call: Call[None, None, SignalStreamPath, Member], postern: Postern) -> NoBody:
-    """Send a verification to a stream
+    """Send a verification event to a stream
 
-    As if the application had asked for it at `/ssf/verification`: its receiver gets a signal that says nothing of anybody. Once in 10
-    seconds.
+    As if the application had requested it at `/ssf/verification`: the receiver gets an event without a subject. Once in 10 seconds.
     """
     path = call.path
     await postern.federation.signal_log.verify(call.caller, path.service_slug, SignalStreamId(path.stream_id), call.actor)

@@ -40,11 +40,11 @@ class SignalsBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignalStreamRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream that the application has made."""
+    """A stream that the application has created."""
 
     id: Id
     host: Annotated[str, example("billing.example.org")] | None
-    """The host that signals are pushed to. The whole address may contain a secret of the receiver: only the application sees it."""
+    """The host that signals are pushed to. The whole email address may contain a secret of the receiver: only the application sees it."""
     events: _Events
     """The events that the application gets: those that it asked for, and an owner has turned on."""
     description: Annotated[str, example("Sign-outs")] | None
@@ -61,23 +61,23 @@ class SignalStreamRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignalsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The signals of an application."""
+    """The shared signals settings of an application."""
 
     is_active: Annotated[bool, example(True)]
     """Whether an owner has turned signals on."""
     events: _Events
     """The events that the application may hear of."""
     hosts: _Hosts
-    """The hosts that pushes may go to."""
+    """The hosts that events may be pushed to."""
     streams: Sequence[SignalStreamRecord]
-    """The streams that the application has made, the oldest first."""
+    """The streams that the application has created, the oldest first."""
 
 
 @endpoint.get(_SIGNALS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def get_signals(call: Call[None, None, ServicePath, Member], postern: Postern) -> SignalsRecord:
     """Get the shared signals of an application
 
-    Nobody but an owner turns them on. The application makes the streams itself, at `/ssf/streams`.
+    Only owners turn them on. The application creates the streams itself, at `/ssf/streams`.
     """
     return _shown(*await postern.federation.signals.get(call.caller, call.path.service_slug))
 
@@ -92,10 +92,10 @@ async def get_signals(call: Call[None, None, ServicePath, Member], postern: Post
     tags=_TAGS,
 )
 async def set_signals(call: Call[SignalsBody, None, ServicePath, Member], postern: Postern) -> SignalsRecord:
-    """Turn on the shared signals of an application, or change them
+    """Turn on or change the shared signals of an application
 
-    From then on the application may make streams, and hears of people who use it by their own act. It never hears of people who are only
-    listed. An event that goes is told no more, and streams to a host that goes end.
+    From then on the application can create streams, and gets events about confirmed members and people who signed in to it. It never gets
+    events about unconfirmed members. Removed events are no longer sent, and streams to a removed host are deleted.
     """
     body = call.body
     done = await postern.federation.signals.turn_on(call.caller, call.path.service_slug, body.events, body.hosts, call.actor)
@@ -106,7 +106,7 @@ async def set_signals(call: Call[SignalsBody, None, ServicePath, Member], poster
 async def remove_signals(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
     """Turn off the shared signals of an application
 
-    All its streams end, with what waits for them.
+    All its streams and pending events are deleted.
     """
     await postern.federation.signals.turn_off(call.caller, call.path.service_slug, call.actor)
     return NO_BODY

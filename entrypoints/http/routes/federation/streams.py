@@ -55,7 +55,7 @@ class StreamDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     method: Annotated[Word, example("urn:ietf:rfc:8935")]
     """`urn:ietf:rfc:8935`: they are pushed. `urn:ietf:rfc:8936`: the application polls."""
     endpoint: Annotated[_Text, example("https://billing.example.org/signals")] | None = None
-    """Where they are pushed to: on a host that an owner has named. For a stream that is polled, leave it out: we give it an address."""
+    """The push URL, on a host that an owner has allowed. Omit it for a stream that is polled: Postern assigns the URL."""
     authorization_header: Annotated[_Text, example("Bearer 8f3a")] | None = None
     """The header `Authorization` of each push. No answer has it. It is bound to scheme, host and port of the address."""
 
@@ -96,11 +96,11 @@ class StreamConfiguration(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """A stream, as the framework describes it (SSF 1.0, section 8.1.1)."""
 
     stream_id: Annotated[str, example(_STREAM)]
-    """The stream's id."""
+    """The stream's ID."""
     iss: Annotated[str, example("https://sso.example.org")]
     """This installation: the issuer of all signals."""
     aud: Annotated[str, example("pc_billing")]
-    """The application's client id: the audience of all signals."""
+    """The application's client ID: the audience of all signals."""
     delivery: StreamDelivery
     """How signals are delivered."""
     events_supported: _Uris
@@ -129,11 +129,11 @@ class StreamsQuery(msgspec.Struct, frozen=True):
     """The stream, if it is about one."""
 
     stream_id: UUID | None = None
-    """Its id. Without it, the answer lists all streams of the application."""
+    """Its ID. Without it, the response lists all streams of the application."""
 
 
 class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):
-    """How a stream stands."""
+    """The status of a stream."""
 
     stream_id: UUID
     """The stream."""
@@ -144,7 +144,7 @@ class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamStatusAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a stream stands."""
+    """The status of a stream."""
 
     stream_id: Annotated[str, example(_STREAM)]
     """The stream."""
@@ -175,14 +175,14 @@ def get_ssf_configuration(_call: Call, postern: Postern) -> dict[str, Any]:
     """Get the addresses and features of shared signals
 
     This is the document of SSF 1.0, section 7. Receivers configure themselves by it. There are no endpoints for subjects: a stream is about
-    everybody who uses the application by their own act.
+    everyone who uses the application as confirmed members.
     """
     return dict(transmitter_metadata(postern.foundation.public_url))
 
 
 @endpoint.post(CONFIGURATION_ENDPOINT, **_MAKING)
 async def create_stream(call: Call[NewStream, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
-    """Make a stream of signals
+    """Create a stream of signals
 
     At most 5 for an application. An owner has turned signals on before, and named the host.
     """
@@ -196,7 +196,7 @@ async def create_stream(call: Call[NewStream, None, None, SignalCaller], postern
 async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], postern: Postern) -> _OneOrAll:
     """Get one stream of the application, or all of them
 
-    Without `stream_id`, the answer is a list, which may be empty.
+    Without `stream_id`, the response is a list, which may be empty.
     """
     if call.query.stream_id is None:
         return [_shown(one, call.caller, postern) for one in await postern.federation.signal_streams.list(call.caller)]
@@ -207,7 +207,7 @@ async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], poster
 async def change_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
     """Change a stream of signals
 
-    What you leave out stays as it is. A new address drops the authorization header, unless it has the same scheme, host and port, or a
+    Omitted fields keep their values. A new email address drops the authorization header, unless it has the same scheme, host and port, or a
     header comes with it.
     """
     return await _changed(call, postern, replaces=False)
@@ -239,7 +239,7 @@ async def delete_stream(call: Call[None, StreamQuery, None, SignalCaller], poste
 async def get_stream_status(call: Call[None, StreamQuery, None, SignalCaller], postern: Postern) -> StreamStatusAnswer:
     """Get the status of a stream of signals
 
-    The answer has the status that the application has set, and its reason.
+    The response has the status that the application has set, and its reason.
     """
     return _status(await postern.federation.signal_streams.get(call.caller, SignalStreamId(call.query.stream_id)))
 
@@ -259,7 +259,7 @@ async def set_stream_status(call: Call[StreamStatusBody, None, None, SignalCalle
 
 @endpoint.post(VERIFICATION_ENDPOINT, **_WITHOUT_ANSWER)
 async def verify_stream(call: Call[VerificationBody, None, None, SignalCaller], postern: Postern) -> NoBody:
-    """Ask for a proof of life of a stream
+    """Request the verification of a stream
 
     A signal of the type `verification` follows within seconds. A stream may ask once in 10 seconds.
     """

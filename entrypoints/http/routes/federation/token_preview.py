@@ -45,9 +45,9 @@ class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID | None = None
     """A member of the organization, or a user of the service."""
     email: EmailText | None = None
-    """The address of the person, in place of `user_id`."""
+    """The email address of the person, in place of `user_id`."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid profile email")] | None = None
-    """The scopes that the application asks for, separated by spaces. All of them, if you leave it out."""
+    """The scopes that the application asks for, separated by spaces. All of them, if omitted."""
 
 
 class PreviewedClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class PreviewedClaim(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("department")]
     """The claim, or the attribute of an assertion."""
     value: Annotated[Any, example("sales")]
-    """The value as of now."""
+    """The value now."""
     source: Annotated[str, example("organization_field")]
     """`token` for what describes the token itself, `account`, `profile`, `membership`, or the source of a claim that the service has
     configured.
@@ -95,8 +95,8 @@ class PreviewedSignIn(msgspec.Struct, frozen=True, kw_only=True):
     because: Annotated[str, example("The service lets in members, and the person is one")]
     """The same in words."""
     outside_unknown: Annotated[bool, example(False)]
-    """Whether your organization has merely listed the person. Then something outside your organization may keep the person out, such as a
-    lock of the account, a second factor, or terms and rules of the installation, and your organization does not learn whether it does.
+    """Whether the person is an unconfirmed member. Then other rules can still block the sign-in, such as a lock of the account, MFA, or
+    terms and rules of the installation. Your organization does not see whether they do.
     """
 
 
@@ -129,14 +129,13 @@ class TokenPreviewRecord(msgspec.Struct, frozen=True, kw_only=True):
     verb="service preview-tokens",
 )
 async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], postern: Postern) -> TokenPreviewRecord:
-    """See what a service would learn of a person, and why
+    """Preview what a service would learn about a person, and why
 
-    The preview is made by the code that makes tokens: each claim with its value and source, each missing claim with the reason. Nobody is
-    signed in and nothing is issued. Of people whom your organization has merely listed, the preview does not say whether the account is
-    deactivated or lacks a second factor.
+    The preview uses the code that issues tokens: each claim with its value and source, each missing claim with the reason. No one is signed
+    in and nothing is issued. For unconfirmed members, the preview does not say whether the account is deactivated or lacks MFA.
 
-    You also need the capability `end_users.view`. The answer is 404 for people who are neither members of
-    your organization nor users of the service.
+    You also need the capability `end_users.view`. The response is 404 for people who are neither members of your organization nor users of
+    the service.
     """
     scopes: Sequence[str] = SCOPES
     if call.query.scope is not None:
@@ -198,11 +197,10 @@ class ServiceVerdicts(msgspec.Struct, frozen=True):
     tags=("end-users",),
 )
 async def list_sign_in_verdicts(call: Call[None, None, VerdictsPath, Member], postern: Postern) -> ServiceVerdicts:
-    """See to which services a person may sign in, and why
+    """Check which services a person can sign in to, and why
 
-    Nobody is signed in. Of people whom your organization has merely listed, the answer does not say whether the account is deactivated or
-    lacks a second factor. A member may have to do with every service, and others with the services that they use. You also need the
-    capability `end_users.view`.
+    No one is signed in. For unconfirmed members, the response does not say whether the account is deactivated or lacks MFA. The list has
+    every service for a member, and the services that they use for anyone else. You also need the capability `end_users.view`.
     """
     previews, user = postern.federation.token_previews, UserId(call.path.user_id)
     found = await previews.verdicts(call.caller, user)
@@ -215,7 +213,7 @@ class AdmittedQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = PEOPLE_ON_A_PAGE
-    """The largest number of people in the answer. A number above the maximum is refused."""
+    """The maximum number of people to return. Values above the maximum are rejected."""
 
 
 class AdmittedPerson(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,7 +231,7 @@ class AdmittedPeople(msgspec.Struct, frozen=True, kw_only=True):
     """People whom the service admits."""
 
     people: Sequence[AdmittedPerson]
-    """Members of the organization and users of the service whom its sign-in policy admits, by their ids."""
+    """Members of the organization and users of the service whom its sign-in policy admits, by their IDs."""
     next: UUID | None
     """The value of `after` for the next page; null on the last one."""
 
@@ -246,12 +244,12 @@ class AdmittedPeople(msgspec.Struct, frozen=True, kw_only=True):
     verb="service list-access",
 )
 async def list_service_access(call: Call[None, AdmittedQuery, ServicePath, Member], postern: Postern) -> AdmittedPeople:
-    """See who can open a service, and why
+    """List who can sign in to a service, and why
 
-    You get the members of the organization and the users of the service whom its sign-in policy admits. `sign_in` says whether something
-    else keeps a person out, such as a second factor that is missing. A service for anyone admits also people who have never come, and these
-    are not in the list. There are no totals. Such questions of one organization are answered one after the other; if too many are waiting,
-    the answer is 503. You also need the capability `end_users.view`.
+    Returns the members of the organization and the users of the service whom its sign-in policy admits. `sign_in` says whether something
+    else keeps a person out, such as MFA that is missing. A service for anyone admits also people who have never come, and these are not in
+    the list. There are no totals. Such questions of one organization are answered one after the other; if too many are waiting, the
+    response is 503. You also need the capability `end_users.view`.
     """
     after = None if call.query.after is None else UserId(call.query.after)
     found, is_more = await postern.federation.token_previews.admitted(call.caller, call.path.service_slug, after, call.query.limit)

@@ -106,7 +106,7 @@ class ClientRegistration(msgspec.Struct, frozen=True, kw_only=True):
     organization and the API name in their `metadata_hosts`.
     """
     client_name: Annotated[_Word, example("Notebook")] | None = None
-    """The name that people read, behind the words that nobody has registered the program: one line, without markup and links."""
+    """The name that people read, behind the words that the client is unregistered: one line, without markup and links."""
     token_endpoint_auth_method: Annotated[_Word, example("none")] | None = None
     """`none`, also where it is left out: such a client has no secret, and uses PKCE."""
     grant_types: (
@@ -123,11 +123,11 @@ class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
     """The client as it is registered (RFC 7591 section 3.2.1)."""
 
     client_id: Annotated[str, example("open:4xw1fXqSYyRKkWm5oZ1Yi1siTm90ZWJvb2siLFsiaHR0cDovLzEyNy4wLjAuMS9jYWxsYmFjayJdXQ")]
-    """The client id: what the client has said of itself, signed by us. We store nothing, and the same words get the same id."""
+    """The client ID: what the client has said of itself, signed by us. Postern stores nothing, and the same words get the same ID."""
     client_id_issued_at: Annotated[int, example(1_780_000_000)]
     """Now, in seconds since 1970."""
     client_name: Annotated[str, example("Notebook")]
-    """The name that people read."""
+    """The display name."""
     redirect_uris: Annotated[Sequence[str], example(["http://127.0.0.1:33418/callback"])]
     """The addresses, as they were sent."""
     token_endpoint_auth_method: Literal["none"] = "none"  # noqa: S105 - no password
@@ -153,12 +153,12 @@ class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
     tags=("oauth",),
 )
 async def register_open_client(call: Call[ClientRegistration], postern: Postern) -> RegisteredOpenClient:
-    """Register a program on a person's own device (RFC 7591)
+    """Register a client dynamically (RFC 7591)
 
-    For programs that meet this installation for the first time, such as MCP clients. It is off until the operator turns it on
-    (`POSTERN_OPEN_REGISTRATION`); then the metadata has it as `registration_endpoint`. The client id opens nothing by itself: a request
-    needs `resource`, and both the API and its organization must say `registered_clients: on`. There is no way to read or change a
-    registration (RFC 7592): register again.
+    For clients that connect to this installation for the first time, such as MCP clients. It is off until the operator turns it on
+    (`POSTERN_OPEN_REGISTRATION`); then the metadata has it as `registration_endpoint`. The client ID grants nothing by itself: a request
+    needs `resource`, and both the API and its organization must say `registered_clients: on`. A registration cannot be read or changed (RFC
+    7592): register again.
     """
     call.request.count_here(REGISTRATIONS)
     body = call.body
@@ -186,7 +186,7 @@ class DocumentRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     address: Annotated[str, example("https://claude.ai/oauth/claude-code-client-metadata")]
-    """The client's id: the address of its document, or what a program got that registered itself."""
+    """The client's ID: the URL of its document, or what a program got that registered itself."""
     reason: Annotated[str, example("document_not_let_in")]
     """The reason, as a word."""
     because: Annotated[str, example("client_id: the API, or its organization, does not let in clients whose document is at claude.ai")]
@@ -211,12 +211,12 @@ class DocumentRefusalList(msgspec.Struct, frozen=True):
     tags=("resource-servers",),
 )
 async def list_document_refusals(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> DocumentRefusalList:
-    """List the last clients by document that an API did not let in, with the reasons
+    """List the recent rejected requests of unregistered clients, with the reasons
 
-    You get the last fifty of the last seven days: documents that the API or the organization does not let in, documents that are wrong, and
-    wrong requests of clients that nobody has allowed yet. Once a person has allowed such a client, it is a service of the organization, and
-    further refusals are among those of the service. Anybody can send
-    requests, so a refusal alone does not mean that something is wrong.
+    Returns the last fifty of the last seven days: client ID metadata documents that the API or the organization does not allow, invalid
+    documents, and invalid requests of clients without consent. Once a person has consented to such a client, it is a service of the
+    organization, and its later errors are listed with the service. Anyone can send requests, so a rejected request alone does not mean that
+    something is wrong.
     """
     listed = await postern.federation.authorization_refusals.list_of_api(call.caller, ResourceServerId(call.path.resource_id))
     return DocumentRefusalList([_record(one) for one in listed])

@@ -51,31 +51,31 @@ class NewRegistration(msgspec.Struct, frozen=True):
     """A new account."""
 
     email: EmailText
-    """The address to sign in with. We mail it a link to confirm it."""
+    """The email address to sign in with. Postern emails it a link to confirm it."""
     password: Password
-    """8 to 128 characters, and no common or stolen password."""
+    """8 to 128 characters, and no common or breached password."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the mail gets."""
+    """The organization whose branding the email gets."""
     service_slug: Annotated[Slug, example("billing")] | None = None
-    """The service of this organization that the account is registered for. The mail then gets the service's branding."""
+    """The service of this organization that the account is registered for. The email then gets the service's branding."""
     accept_terms: Annotated[Sequence[TermsSeen], msgspec.Meta(max_length=2)] | None = None
     """The terms that the person has read and accepts: of the installation, and of the organization. The first sign-in asks for the rest."""
 
 
 class AccountAddress(msgspec.Struct, frozen=True):
-    """The address of an account."""
+    """The email address of an account."""
 
     email: EmailText
-    """The account's address."""
+    """The account's email address."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the mail gets."""
+    """The organization whose branding the email gets."""
 
 
 class MailedLink(msgspec.Struct, frozen=True):
     """The query of a mailed link."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the mailed link. The token works once, within 24 hours."""
+    """The token in the magic link. The token works once, within 24 hours."""
 
 
 _ProfileText = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_NAME})]
@@ -102,24 +102,24 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     family_name: Annotated[str, example("Lovelace")] | None
     """The last name."""
     username: _Username | None
-    """The user name, unique in this installation. It is for applications; nobody signs in with it."""
+    """The user name, unique in this installation. It is for applications; no one signs in with it."""
     zoneinfo: _Zone | None
     """The time zone, by its name in the IANA database."""
     language: _Language | None
-    """The language of pages and mails; null for the browser's language."""
+    """The language of pages and emails; null for the browser's language."""
     picture_url: Annotated[str, example("https://sso.example.com/pictures/0a4f2f9e-8a4f-4d3a-9a3e-6f0f8f1d2c3b")] | None
-    """The address of the picture. Everybody who has it may see the picture. A new picture has a new address."""
+    """The URL of the picture. Everyone who has it may see the picture. A new picture has a new email address."""
     updated_at: datetime | None
     """When the profile was last changed."""
     pending_email: str | msgspec.UnsetType = msgspec.UNSET
-    """A new address that is waiting to be confirmed. Only the answer to a change of address has it."""
+    """A new email address that is waiting to be confirmed. Only the answer to a change of address has it."""
 
 
 class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the profile. Fields that you leave out stay as they are; null empties a field."""
+    """A change of the profile. Omitted fields keep their values; null empties a field."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
-    """The new address. To withdraw a change that is pending, send the current address."""
+    """The new email address. To withdraw a change that is pending, send the current address."""
     name: Annotated[_ProfileText, example("Ada Lovelace")] | msgspec.UnsetType | None = msgspec.UNSET
     """The full name, in one line."""
     given_name: Annotated[_ProfileText, example("Ada")] | msgspec.UnsetType | None = msgspec.UNSET
@@ -127,11 +127,11 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
     family_name: Annotated[_ProfileText, example("Lovelace")] | msgspec.UnsetType | None = msgspec.UNSET
     """The last name, in one line."""
     username: _Username | msgspec.UnsetType | None = msgspec.UNSET
-    """The user name. Each is issued once, for good: nobody gets a name that was ever in use, not even its last holder."""
+    """The user name. Each is issued once, for good: no one gets a name that was ever in use, not even its last holder."""
     zoneinfo: _Zone | msgspec.UnsetType | None = msgspec.UNSET
     """The time zone, by its name in the IANA database."""
     language: _Language | msgspec.UnsetType | None = msgspec.UNSET
-    """The language of pages and mails."""
+    """The language of pages and emails."""
 
     def of_profile(self) -> OwnProfileChange:
         return OwnProfileChange(
@@ -155,12 +155,12 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
 async def register_account(call: Call[NewRegistration], postern: Postern) -> Message:
     """Register an account
 
-    We send a mail with a link to a page. The page asks for the password and verifies the address. Nobody can sign in before that. An
-    account that is registered for a service becomes a user of this service at its first sign-in there.
+    Postern sends an email with a link to a page. The page asks for the password and verifies the address. No one can sign in before that.
+    An account that is registered for a service becomes a user of this service at its first sign-in there.
 
-    The installation, and the organization that you name, say who may register. Where nobody may, the answer is 403; for an address of a
-    mail domain that may not, it is 400. Both are the same whether or not such an account exists. If terms that you accept are not those in
-    force, the answer is 409, and there is no account.
+    The installation, and the organization that you name, say who may register. Where no one may, the response is 403; for an address of an
+    email domain that may not, it is 400. Both are the same whether or not such an account exists. If terms that you accept are not those in
+    force, the response is 409, and there is no account.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
@@ -181,7 +181,7 @@ async def register_account(call: Call[NewRegistration], postern: Postern) -> Mes
 async def resend_verification(call: Call[AccountAddress], postern: Postern) -> Message:
     """Send the verification mail again
 
-    The answer is the same whether or not such an account exists.
+    The response is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     async with solvable(call, postern, PuzzlePurpose.VERIFICATION, email) as solved:
@@ -195,9 +195,9 @@ async def resend_verification(call: Call[AccountAddress], postern: Postern) -> M
 async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer[bytes]:
     """Verify an address
 
-    For applications that build links of their own, from the token of a mail that verifies an address or a new address. The links in our own
-    mails lead to a page with a button instead, since programs that check mail open links. The answer is a page. HEAD checks the token
-    without using it up.
+    For applications that build links of their own, from the token of an email that verifies an address or a new email address. The links in
+    Postern's emails lead to a page with a button instead, since programs that check mail open links. The response is a page. HEAD checks
+    the token without using it up.
     """
     sign_in = postern.foundation.links.sign_in
     try:
@@ -225,13 +225,13 @@ async def get_profile(call: Call, postern: Postern) -> Profile:
 
 @endpoint.patch("/api/user", caller=OWN_USER, refuses=(ReauthenticationRequired, NotFound, RateLimited, Conflict), tags=("account",))
 async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile:
-    """Change your profile, or your e-mail address
+    """Change your profile, or your email address
 
     All of the change takes effect, or nothing. A user name that is taken, or was ever, is 409.
 
-    For a new e-mail address we mail a link to that address. The change takes effect when you open this link; until then the new address is
-    the `pending_email`. Send the current address to withdraw a pending change. You need a recent proof of who you are for this: of the
-    second factor, if you have one.
+    For a new email address Postern emails a link to that address. The change takes effect when you open this link; until then the new email
+    address is the `pending_email`. Send the current address to withdraw a pending change. You need a recent sign-in or reauthentication for
+    this: of MFA, if you have one.
     """
     caller, body = call.caller, call.body
     wanted, username = body.of_profile(), caller.profile.username
@@ -282,20 +282,20 @@ _OUTCOMES: Final = {
 
 
 class PasswordReset(msgspec.Struct, frozen=True):
-    """The token from the mail, and the new password."""
+    """The token from the email, and the new password."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the mailed link. The token works once, within an hour."""
+    """The token in the magic link. The token works once, within an hour."""
     new_password: Password
     """The new password, 8 to 128 characters."""
     keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] | None = None
-    """The ids of the person's keys for the APIs of applications that stay; all others end. Ids of other keys count for nothing. Left
-    out or null: the keys that the person made end, and those that applications made stay.
+    """The IDs of the person's user API keys that stay valid; all others are revoked. IDs of other keys are ignored. Omitted or null: keys
+    that the person created are revoked, and keys that applications created stay valid.
     """
     keep_ways: Annotated[
         Sequence[Word], msgspec.Meta(max_length=MOST_RECENT), example(["passkey:019a2b3c-0000-7000-8000-000000000001"])
     ] = ()
-    """For a locked account: which passkeys (`passkey:` and its id) and connected accounts (`identity:` and its id) of the last 30 days are
+    """For a locked account: which passkeys (`passkey:` and its ID) and connected accounts (`identity:` and its ID) of the last 30 days are
     the person's. All others of that time end.
     """
 
@@ -318,9 +318,9 @@ class PasswordChange(msgspec.Struct, frozen=True):
 
 @endpoint.post("/api/auth/forgot-password", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), reads=PUZZLE_HEADERS, tags=("registration",))
 async def request_password_reset(call: Call[AccountAddress], postern: Postern) -> Message:
-    """Ask for a mail with a link to choose a new password
+    """Request a password reset email
 
-    The answer is the same whether or not such an account exists.
+    The response is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     async with solvable(call, postern, PuzzlePurpose.RESET, email) as solved:
@@ -334,10 +334,10 @@ async def request_password_reset(call: Call[AccountAddress], postern: Postern) -
     "/api/auth/reset-password", caller=ANYONE, limit=AUTH, refuses=(BadRequest, ProviderRequired, Overloaded), tags=("registration",)
 )
 async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message:
-    """Choose a new password with the token from a mail
+    """Reset a password with the token from an email
 
-    The token works once. All sessions of the account end, and every device must pass the second factor again. Keys that the person has for
-    the APIs of applications end, unless `keep_keys` names them; a mail tells which ones ended, and which ones go on. If the people of the
+    The token works once. All sessions of the account end, and every device must pass MFA again. Keys that the person has for the APIs of
+    applications end, unless `keep_keys` names them; an email tells which ones ended, and which ones continue. If the people of the
     address's domain sign in at a provider, the new password is refused. A locked account opens.
     """
     body = call.body
@@ -350,10 +350,10 @@ async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message
     "/api/user/set-password", caller=OWN_USER, step_up=StepUp.ACCOUNT, refuses=(BadRequest, NotFound, Overloaded), tags=("account",)
 )
 async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
-    """Choose a first password
+    """Set a first password
 
-    For accounts that have no password because their people sign in another way. Your other sessions end. You need a recent proof of who you
-    are: of the second factor, if you have one.
+    For accounts that have no password because their people sign in another way. Your other sessions end. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     caller = call.caller
     await postern.identity.account_passwords.set(caller.user, caller.session, call.body.new_password, call.actor)
@@ -364,7 +364,7 @@ async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
 async def change_password(call: Call[PasswordChange], postern: Postern) -> Message:
     """Change your password
 
-    Your other sessions end, and every device must pass the second factor again. You can try a few times at once, then once a minute.
+    Your other sessions end, and every device must pass MFA again. You can try a few times at once, then once a minute.
     """
     caller = call.caller
     await postern.identity.account_passwords.change(
@@ -374,12 +374,12 @@ async def change_password(call: Call[PasswordChange], postern: Postern) -> Messa
 
 
 class RecentWay(msgspec.Struct, frozen=True):
-    """Something that was added to the account in the 30 days before the lock, and may be somebody else's."""
+    """Something that was added to the account in the 30 days before the lock, and may be someone else's."""
 
     kind: AddedKind
     """What it is."""
     id: Id
-    """Its id; for an authenticator app, the account's."""
+    """Its ID; for an authenticator app, the account's."""
     name: Annotated[str, example("Laptop")]
     """The person's name for it, or the provider's; empty for an authenticator app."""
     added_at: datetime | None
@@ -387,14 +387,14 @@ class RecentWay(msgspec.Struct, frozen=True):
 
 
 class LockEnded(msgspec.Struct, frozen=True):
-    """What a lock ended. Nothing, if the account was locked already."""
+    """What a lock revoked. Nothing, if the account was locked already."""
 
     password: Annotated[bool, example(True)]
     """Whether the account had a password."""
     sessions: Annotated[int, example(3)]
-    """How many sessions ended, those of applications among them."""
+    """The number of sessions revoked, those of applications among them."""
     devices: Annotated[int, example(1)]
-    """How many devices were not asked for the second factor, and are now."""
+    """How many devices were not asked for MFA, and are now."""
     consents: Annotated[int, example(2)]
     """How many applications may no longer act for the person."""
     keys: Annotated[Sequence[str], example(["Laptop (Wiki)"])]
@@ -405,11 +405,11 @@ class LockEnded(msgspec.Struct, frozen=True):
 
 @endpoint.post("/api/user/lock", caller=OWN_USER, limit=UNLIMITED, refuses=(BadRequest,), tags=("account",))
 async def lock_own_account(call: Call, postern: Postern) -> LockEnded:
-    """Lock your account, because somebody else may be in it
+    """Lock your account, because someone else may be in it
 
-    Everything ends that lets anybody in: your sessions, this one too, and those of applications, their consents, your keys for them,
-    trusted devices, mailed links, the password. You get a mail with a link for a new password, which opens the account. There you say
-    which passkeys and connected accounts of the last 30 days are yours. The second factor stays.
+    Everything ends that lets anyone in: your sessions, this one too, and those of applications, their consents, your keys for them, trusted
+    devices, magic links, the password. You get an email with a link for a new password, which opens the account. There you say which
+    passkeys and connected accounts of the last 30 days are yours. The second factor stays.
     """
     return locked_record(await postern.identity.account_locks.lock_own(call.caller, call.actor))
 

@@ -23,11 +23,11 @@ _TAGS = ("devices",)
 
 class DevicePath(msgspec.Struct, frozen=True):
     device_id: UUID
-    """The device's id."""
+    """The device's ID."""
 
 
 class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A browser or program that has signed in to the account."""
+    """A browser or app that has signed in to the account."""
 
     id: Id
     name: Annotated[str, example("Firefox on Linux")]
@@ -41,17 +41,17 @@ class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
     last_used_at: datetime
     """When the device was last used."""
     last_ip: Annotated[str, example("203.0.113.7")]
-    """The address that the device was last used from; empty if the request came through a local socket."""
+    """The IP address that the device was last used from; empty if the request came through a local socket."""
     is_current: bool
     """True for the device that this request comes from."""
     trusted: bool
-    """True while the device may skip the second factor."""
+    """True while the device may skip MFA."""
     created_at: CreatedAt
     """When the device was first used."""
 
 
 class LastLocation(msgspec.Struct, frozen=True):
-    """The place where the device was last used, derived from its address."""
+    """The place where the device was last used, derived from its IP address."""
 
     city: Annotated[str, example("Oslo")] | None
     """The city; null if unknown."""
@@ -102,7 +102,7 @@ class RenamedDevice(msgspec.Struct, frozen=True):
 async def list_devices(call: Call, postern: Postern) -> DeviceList:
     """List your devices, the most recently used first
 
-    Each browser or program that has signed in to your account is a device. The one that asks is marked.
+    Each browser or app that has signed in to your account is a device. The one that asks is marked.
     """
     now = postern.foundation.clock.now()
     devices = [_summary(device, call.caller, now) for device in await postern.identity.devices.list(call.caller.user)]
@@ -130,7 +130,7 @@ async def get_device(call: Call[None, None, DevicePath], postern: Postern) -> De
 async def rename_device(call: Call[DeviceName, None, DevicePath], postern: Postern) -> RenamedDevice:
     """Rename a device
 
-    The name is for you alone. Sessions and tokens of the device go on.
+    The name is for you alone. Sessions and tokens of the device continue.
     """
     device = await postern.identity.devices.rename(call.caller.user, DeviceId(call.path.device_id), call.body.name, call.actor)
     return RenamedDevice(device.id, device.name, device.agent.device_type, device.updated_at)
@@ -140,8 +140,8 @@ async def rename_device(call: Call[DeviceName, None, DevicePath], postern: Poste
 async def revoke_device(call: Call[None, None, DevicePath], postern: Postern) -> Message:
     """Revoke a device
 
-    The device's sessions and refresh tokens stop working with the next request. You may repeat this. To end the device that you are using,
-    sign out instead.
+    The device's sessions and refresh tokens stop working with the next request. The request can be repeated safely. To end the device that
+    you are using, sign out instead.
     """
     await postern.identity.devices.revoke(call.caller, DeviceId(call.path.device_id), call.actor)
     return Message("Device revoked")

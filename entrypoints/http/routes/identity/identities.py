@@ -26,8 +26,8 @@ from entrypoints.http.pages.authorization.interim_pages import address
 _TAGS: Final = ("account",)
 _COOKIE: Final = AnswerHeader(
     "Set-Cookie",
-    "This cookie shows that the browser that comes back is the one that left. The answer has no cookie if the request already had"
-    " one, or if the address is a page of ours.",
+    "This cookie shows that the browser that comes back is the one that left. The response has no cookie if the request already had"
+    " one, or if the URL is a page of Postern.",
     "postern_flow=8fKq2ZrWm1LcVb6NsXe0HjUo5TgPaYd3QiRl7wBzMx4; Path=/; HttpOnly; SameSite=Lax",
     always=False,
 )
@@ -37,27 +37,27 @@ _ProviderName = Annotated[Word, example("codehost")]
 
 class IdentityPath(msgspec.Struct, frozen=True):
     provider: _ProviderName
-    """The provider: `codehost`, `websuite`, `officesuite`, or the id of an organization's own."""
+    """The provider: `codehost`, `websuite`, `officesuite`, or the ID of an organization's own."""
 
 
 class IdentityRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An account at a provider that you sign in with."""
 
     provider: _ProviderName
-    """The provider: `codehost`, `websuite`, `officesuite`, or the id of an organization's own."""
+    """The provider: `codehost`, `websuite`, `officesuite`, or the ID of an organization's own."""
     provider_user_id: Annotated[str, example("5831042")]
-    """Your id at the provider."""
+    """Your ID at the provider."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The address that the provider stated last; null if it stated none."""
+    """The email address that the provider stated last; null if it stated none."""
     linked_at: datetime
     """When you connected it."""
 
 
 class AuthorizationUrl(msgspec.Struct, frozen=True):
-    """The address to send the person to."""
+    """The URL to send the person to."""
 
     authorization_url: Annotated[str, example("https://github.com/login/oauth/authorize?client_id=Iv1.4f2d9a1b&state=uW0…")]
-    """The address to send the person to. Open it in the person's browser."""
+    """The URL to send the person to. Open it in the person's browser."""
 
 
 @endpoint.get(_IDENTITIES, caller=USER, tags=_TAGS)
@@ -81,13 +81,13 @@ async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) 
     """Connect an account at a provider
 
     Open `authorization_url` in the browser that has the cookie of this answer; no other browser can finish the connection. The URL leads to
-    the provider. With a token for a service, or from a page of another origin, it leads to a page of ours instead. There you sign in, see
-    the account and the application that asks, give a fresh proof, and press a button. So a token for a service needs no fresh proof here,
-    and any other token does.
+    the provider. With a token for a service, or from a page of another origin, it leads to a page of Postern instead. There you sign in,
+    see the account and the application that asks, give a fresh proof, and press a button. So a token for a service needs no fresh proof
+    here, and any other token does.
 
     After the provider, the browser goes to the first redirect URI of the token's service; with a token for no service, to
     `/settings/connections` of the frontend. The query has `status=success` or `status=error`, `provider`, `action=link`, and for an error
-    `error`. We tell you by mail.
+    `error`. Postern notifies you by email.
     """
     provider = call.path.provider
     by_person = may_leave_at_once(call.caller)
@@ -119,7 +119,7 @@ async def unlink_identity(call: Call[None, None, IdentityPath], postern: Postern
 
     This needs a fresh proof (`REAUTHENTICATION_REQUIRED`). A person who has come by a provider that does not say when they signed in there,
     as the code host never does, and has nothing else, cannot give one by the API: lead them to the page `/ui/settings/connections` of this
-    installation, which mails them a code.
+    installation, which emails them a code.
     """
     await postern.identity.identities.disconnect(call.caller, call.path.provider, call.actor)
     return NO_BODY

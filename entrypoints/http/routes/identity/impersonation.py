@@ -48,7 +48,7 @@ class ImpersonationSession(msgspec.Struct, frozen=True):
     impersonated_user: ImpersonatedUser
     """The user in whose name you act."""
     session_id: UUID
-    """The session's id."""
+    """The session's ID."""
     expires_at: datetime
     """When the session ends: an hour from now at the latest."""
     audit_log_id: UUID
@@ -63,13 +63,13 @@ class ImpersonationSession(msgspec.Struct, frozen=True):
     tags=("platform",),
 )
 async def impersonate_user(call: Call[NewImpersonation, None, UserToImpersonate], postern: Postern) -> ImpersonationSession:
-    """Act in a user's name, for an hour at most
+    """Impersonate a user for one hour at most
 
     The audit log keeps the reason and every request with these tokens. With `org_slug` the tokens are for this organization; with
     `service_slug` as well, for this service of the organization. While you impersonate, you cannot change the user's own affairs, such as
-    the password, the e-mail address, the second factor or the devices. Neither can you create things that outlast the impersonation, such
-    as keys, secrets and invitations. The session ends as soon as either account is deactivated, you are no longer a platform owner, or the
-    session that you started from ends.
+    the password, the email address, MFA or the devices. Neither can you create things that outlast the impersonation, such as keys, secrets
+    and invitations. The session ends as soon as either account is deactivated, you are no longer a platform owner, or the session that you
+    started from ends.
     """
     asked = call.body
     begun = await postern.identity.impersonations.begin(

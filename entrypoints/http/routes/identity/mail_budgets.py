@@ -26,49 +26,49 @@ _Held = Annotated[int, example(12)]
 
 class MailBudgetPath(msgspec.Struct, frozen=True):
     budget_id: UUID
-    """The budget's id."""
+    """The rate limit's ID."""
 
 
 class MailBudgetException(msgspec.Struct, frozen=True, kw_only=True):
-    """A budget to lift for a while."""
+    """An email rate limit to lift temporarily."""
 
     budget: Annotated[BudgetScope, example("network")]
-    """What the budget is of."""
+    """The scope of the rate limit."""
     key: Annotated[str, msgspec.Meta(max_length=253), example("203.0.113.7")] = ""
-    """Which one: an address in the network, a mail domain, or an organization's id; empty for the installation."""
+    """Its key: an IP address, an email domain, or an organization's ID; empty for the installation."""
     until: Annotated[datetime, msgspec.Meta(tz=True)]
     """When the exception ends, at most seven days from now."""
 
 
 class MailBudgetCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many mails strangers asked for, and what was held back."""
+    """How many emails were requested without signing in, and how many requests were rate-limited."""
 
     size: Annotated[int, example(300)]
-    """How many mails an hour has; 0 where the installation has no such budget."""
+    """The number of emails per hour; 0 if the installation has no such rate limit."""
     taken: _Held
-    """How many of them this hour has used."""
+    """The number of emails used in this hour."""
     waiting: _Held
-    """How many mails wait for the hours after it."""
+    """The number of emails that wait for the following hours."""
     held: _Held
-    """How many requests the budget has held back since `held_since`: their mails come later, or they were refused."""
+    """The number of requests rate-limited since `held_since`: their emails are sent later, or the requests were rejected."""
     held_since: datetime | None
-    """Since when; null if it has held nothing back in the last day."""
+    """Since when; null if no request was rate-limited in the last day."""
     held_at: datetime | None
-    """When it last held something back."""
+    """When a request was last rate-limited."""
     exempt_until: datetime | None
-    """Until when the budget does not count; null if it counts."""
+    """Until when the rate limit is lifted; null if it applies."""
 
 
 class MailBudgetRecord(MailBudgetCounts, frozen=True, kw_only=True):
-    """A budget that has held something back in the last day, or that somebody has lifted."""
+    """An email rate limit that was reached in the last day, or that was lifted."""
 
     id: Id
     budget: Annotated[BudgetScope, example("network")]
-    """What the budget is of."""
+    """The scope of the rate limit."""
     key: Annotated[str, example("203.0.113.0/24")]
-    """The network, the mail domain or the organization's id; empty for the installation."""
+    """The network, the email domain or the organization's ID; empty for the installation."""
     name: Annotated[str, example("203.0.113.0/24")]
-    """What people call it: the organization's name, otherwise as `key`."""
+    """The display name: the organization's name, otherwise the same as `key`."""
 
 
 _record = shown(BudgetStanding, MailBudgetRecord, named={"budget": "scope"})
@@ -77,20 +77,20 @@ _counts = shown(BudgetStanding, MailBudgetCounts)
 
 @endpoint.get(_BUDGETS, caller=PLATFORM_OWNER, tags=("installation",))
 async def list_mail_budgets(_call: Call, postern: Postern) -> Sequence[MailBudgetRecord]:
-    """List the budgets of mails that have held something back in the last day
+    """List the email rate limits that were reached in the last day
 
-    Strangers ask for mails when they register, or want a link or a code. Every request counts, whether or not the address has an account.
-    Those budgets are in the list, too, that somebody has lifted. You get the last hundred.
+    The limits apply to emails that are requested without signing in: to register, or to get a link or a code. Every request counts, whether
+    or not the email address has an account. The list includes limits that were lifted. Returns the last hundred.
     """
     return [_record(one) for one in await postern.identity.mail_budgets.held_today()]
 
 
 @endpoint.post(_BUDGETS, caller=PLATFORM_OWNER, status=201, refuses=(BadRequest, Conflict), tags=("installation",))
 async def lift_mail_budget(call: Call[MailBudgetException], postern: Postern) -> MailBudgetRecord:
-    """Lift a budget of mails for a while
+    """Lift an email rate limit temporarily
 
-    For a day on which many people register from one place. The other budgets stay. An exception ends by itself, and when the database
-    crashes: the counts are in no log and no backup. A second exception of the same budget replaces the first.
+    For a day on which many people register from one place. The other limits still apply. An exception ends automatically, and when the
+    database crashes: the counts are in no log and no backup. A second exception for the same limit replaces the first.
     """
     body = call.body
     return _record(await postern.identity.mail_budgets.lift(body.budget, body.key, body.until, call.actor))
@@ -105,9 +105,9 @@ async def lift_mail_budget(call: Call[MailBudgetException], postern: Postern) ->
     tags=("installation",),
 )
 async def restore_mail_budget(call: Call[None, None, MailBudgetPath], postern: Postern) -> NoBody:
-    """End the exception of a budget of mails
+    """End the exception of an email rate limit
 
-    The budget counts again from the next request on.
+    The limit applies again with the next request.
     """
     await postern.identity.mail_budgets.restore(call.path.budget_id, call.actor)
     return NO_BODY
@@ -120,8 +120,9 @@ async def restore_mail_budget(call: Call[None, None, MailBudgetPath], postern: P
     tags=("organizations",),
 )
 async def get_mail_budget(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> MailBudgetCounts:
-    """Get the budget of mails of an organization
+    """Get the email rate limit of an organization
 
-    It counts the mails that strangers ask for on the organization's pages, whether or not their addresses have accounts.
+    It counts the emails that are requested on the organization's pages without signing in, whether or not the email addresses have
+    accounts.
     """
     return _counts(await postern.identity.mail_budgets.of_organization(call.caller.organization))

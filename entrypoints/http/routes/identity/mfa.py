@@ -17,7 +17,7 @@ from entrypoints.http.machinery.limits import MFA_CHANGES, MFA_SETUP, MFA_VERIFY
 
 
 class MfaStatus(msgspec.Struct, frozen=True):
-    """The state of the second factor."""
+    """The state of MFA."""
 
     enabled: bool
     """Whether sign-in asks for a code or a passkey after the password."""
@@ -67,7 +67,7 @@ class MfaEnabled(msgspec.Struct, frozen=True):
     enabled: bool
     """Always true."""
     backup_codes: Annotated[Sequence[str], example(["K7QX-2MWD", "9HFR-T3BN"])]
-    """Ten backup codes. Each code works once. No other answer shows these codes."""
+    """Ten backup codes. Each code works once. They are shown only once."""
 
 
 class MfaDisabled(msgspec.Struct, frozen=True):
@@ -81,14 +81,14 @@ class BackupCodes(msgspec.Struct, frozen=True):
     """The new backup codes."""
 
     backup_codes: Annotated[Sequence[str], example(["K7QX-2MWD", "9HFR-T3BN"])]
-    """Ten codes. Each code works once. No other answer shows these codes."""
+    """Ten codes. Each code works once. They are shown only once."""
 
 
 @endpoint.get("/api/user/mfa/status", caller=OWN_USER, tags=("mfa",))
 async def get_mfa_status(call: Call, postern: Postern) -> MfaStatus:
-    """See whether your second factor is enabled
+    """Get your MFA status
 
-    The answer also says whether unused backup codes are left.
+    The response also says whether unused backup codes are left.
     """
     status = await postern.identity.mfa.status(call.caller.user)
     return MfaStatus(status.enabled, status.has_backup_codes)
@@ -106,7 +106,7 @@ async def set_up_mfa(call: Call, postern: Postern) -> MfaSetUp:
     """Get a secret for an authenticator app
 
     The second factor is off until you confirm the secret with a first code. Until then you may ask again; each new secret replaces the
-    previous one. You need a recent proof of who you are: of the second factor too, if it consists of passkeys alone.
+    previous one. You need a recent sign-in or reauthentication: of MFA too, if it consists of passkeys alone.
     """
     identity = postern.identity
     made = await identity.reauthentication.with_app(call.caller, lambda proved: identity.mfa.set_up(call.caller, call.actor, proved=proved))
@@ -115,10 +115,10 @@ async def set_up_mfa(call: Call, postern: Postern) -> MfaSetUp:
 
 @endpoint.post("/api/user/mfa/verify", caller=OWN_USER, step_up=StepUp.ACCOUNT, limit=(MFA_VERIFY, MFA_CHANGES), tags=("mfa",))
 async def enable_mfa(call: Call[FirstMfaCode], postern: Postern) -> MfaEnabled:
-    """Turn on the second factor with a first code
+    """Turn on MFA with a first code
 
-    From now on every sign-in asks for a code, and trusted devices are no longer trusted. You need a recent proof of who you are, as for the
-    secret.
+    From now on every sign-in asks for a code, and trusted devices are no longer trusted. You need a recent sign-in or reauthentication, as
+    for the secret.
     """
     identity = postern.identity
     codes = await identity.reauthentication.with_app(
@@ -136,21 +136,21 @@ async def enable_mfa(call: Call[FirstMfaCode], postern: Postern) -> MfaEnabled:
     tags=("mfa",),
 )
 async def enable_mfa_by_passkeys(call: Call, postern: Postern) -> MfaEnabled:
-    """Turn on the second factor with your passkeys
+    """Turn on MFA with your passkeys
 
     From now on, sign-in asks for one of your passkeys, or a backup code, after the password. A sign-in by passkey asks for nothing more.
-    You need a passkey, and a recent proof of who you are. If you already have an authenticator app, you do not need this endpoint: sign-in
-    already accepts your passkeys in place of a code.
+    You need a passkey, and a recent sign-in or reauthentication. If you already have an authenticator app, you do not need this endpoint:
+    sign-in already accepts your passkeys in place of a code.
     """
     return MfaEnabled(True, _revealed(await postern.identity.mfa.enable_by_passkeys(call.caller, call.actor)))
 
 
 @endpoint.delete("/api/user/mfa", caller=OWN_USER, step_up=StepUp.SECOND_FACTOR, limit=(MFA_SETUP, MFA_CHANGES), tags=("mfa",))
 async def disable_mfa(call: Call, postern: Postern) -> MfaDisabled:
-    """Turn off the second factor
+    """Turn off MFA
 
-    The secret and all backup codes are deleted. Your passkeys stay, and you can still sign in with them. You need a recent proof of who you
-    are: of the second factor, if it is on. You may repeat this.
+    The secret and all backup codes are deleted. Your passkeys stay, and you can still sign in with them. You need a recent sign-in or
+    reauthentication: of MFA, if it is on. The request can be repeated safely.
     """
     await postern.identity.mfa.disable(call.caller, call.actor)
     return MfaDisabled(True, "MFA is disabled")
@@ -167,7 +167,7 @@ async def disable_mfa(call: Call, postern: Postern) -> MfaDisabled:
 async def renew_backup_codes(call: Call, postern: Postern) -> BackupCodes:
     """Get ten new backup codes
 
-    All earlier codes stop working. You need a recent proof of the second factor.
+    All earlier codes stop working. You need a recent proof of MFA.
     """
     return BackupCodes(_revealed(await postern.identity.mfa.renew_backup_codes(call.caller, call.actor)))
 

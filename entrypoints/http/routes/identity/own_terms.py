@@ -35,11 +35,11 @@ class TermsSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 class OwnTermsQuery(msgspec.Struct, frozen=True):
     organization: Annotated[Slug, example("acme")] = ""
-    """An organization whose application lets anybody in: its terms stand among those that wait, also before your first sign-in there."""
+    """An organization whose application lets anyone in: its terms stand among those that wait, also before your first sign-in there."""
 
 
 class PendingTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Terms in force that a person has not accepted."""
+    """Terms in force that the person has not accepted yet."""
 
     organization: Annotated[str, example("acme")] | None
     """The organization whose terms they are; null for those of the installation."""
@@ -48,9 +48,9 @@ class PendingTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: _Version
     """The version to accept."""
     address: _Address
-    """Where its text stands."""
+    """The URL of the text."""
     due_at: datetime
-    """Until when the person may go on without accepting."""
+    """Until when the person may continue without accepting."""
 
 
 class AcceptedTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class AcceptedTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: _Version
     """The version."""
     address: _Address
-    """Where its text stands."""
+    """The URL of the text."""
     accepted_at: datetime
     """When the person accepted it."""
     in_force: bool
@@ -75,7 +75,7 @@ class OwnTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     pending: Sequence[PendingTermsRecord]
     """What is not accepted yet: of the installation, of the organizations that the person belongs to, uses, or has accepted terms of
-    before, and of the one that was asked about, if one of its applications lets anybody in.
+    before, and of the one that was asked about, if one of its applications lets anyone in.
     """
     accepted: Sequence[AcceptedTermsRecord]
     """What was accepted, the newest first."""
@@ -85,8 +85,8 @@ class OwnTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def list_own_terms(call: Call[None, OwnTermsQuery], postern: Postern) -> OwnTermsRecord:
     """List the terms that you are asked to accept, and those that you have accepted
 
-    Terms of the installation and of organizations: each with its version, the address of its text, and the date until which you may go on
-    without accepting it. If a first sign-in to an application is refused (`TERMS_REQUIRED`), name its organization.
+    Terms of the installation and of organizations: each with its version, the address of its text, and the date until which you may
+    continue without accepting it. If a first sign-in to an application is refused (`TERMS_REQUIRED`), name its organization.
     """
     return _record(await postern.identity.terms.own(call.caller.user, call.query.organization))
 
@@ -95,11 +95,11 @@ async def list_own_terms(call: Call[None, OwnTermsQuery], postern: Postern) -> O
 async def accept_terms(call: Call[TermsSeen], postern: Postern) -> OwnTermsRecord:
     """Accept terms
 
-    Send the version that you have read. If another one has followed, the answer is 409, and nothing is accepted. Nobody accepts terms in
+    Send the version that you have read. If another one has followed, the response is 409, and nothing is accepted. No one accepts terms in
     another person's name, and no application accepts them for its users. Accepting a version again changes nothing.
 
     The terms are those of the installation, or of an organization that you belong to, use, or have accepted terms of before, or whose
-    application lets anybody in. For any other organization, the answer is 404, as if it asked for nothing.
+    application lets anyone in. For any other organization, the response is 404, as if it asked for nothing.
     """
     organization = call.body.organization or ""
     await postern.identity.terms.accept(call.caller, organization, call.body.version, call.actor)

@@ -39,7 +39,7 @@ _TAGS = ("passkeys",)
 
 class PasskeyPath(msgspec.Struct, frozen=True):
     passkey_id: UUID
-    """The passkey's id."""
+    """The passkey's ID."""
 
 
 class PasskeyDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +51,8 @@ class PasskeyDetail(msgspec.Struct, frozen=True, kw_only=True):
     aaguid: UUID | None
     """The authenticator's model; null if the authenticator did not state it."""
     maker: Annotated[str, example("Google Password Manager")] | None
-    """Who makes this model, from a short list of ours; null for others. Nothing proves what an authenticator states, so decide nothing by
-    it.
+    """Who makes this model, from a short list in Postern; null for others. Nothing proves what an authenticator states, so decide nothing
+    by it.
     """
     made_on: Annotated[str, example("Firefox on Linux")] | None
     """The browser and system that made the passkey; null if another system made it, or if it is older than this field."""
@@ -130,8 +130,8 @@ async def list_passkeys(call: Call, postern: Postern) -> PasskeyList:
 async def begin_passkey(call: Call, postern: Postern) -> PasskeyCreationOptions:
     """Get what a browser needs to make a passkey
 
-    Only a page on this installation's own host can use the answer: browsers bind passkeys to the host. You need a recent proof of who you
-    are. If the base URL of the installation is an IP address, passkeys are impossible, and the answer is 400.
+    Only a page on this installation's own host can use the answer: browsers bind passkeys to the host. Requires a recent sign-in or
+    reauthentication. If the base URL of the installation is an IP address, passkeys are impossible, and the response is 400.
     """
     return creation_options(await postern.identity.passkeys.begin(call.caller), POSTERN.name)
 
@@ -148,9 +148,8 @@ async def begin_passkey(call: Call, postern: Postern) -> PasskeyCreationOptions:
 async def add_passkey(call: Call[NewPasskey], postern: Postern) -> PasskeyDetail:
     """Add a passkey
 
-    With a passkey you sign in without a password and without a code: the passkey counts as both. We tell you by mail. If your second factor
-    already consists of passkeys, the new passkey belongs to it, too. Otherwise `POST /api/user/mfa/passkeys` makes your passkeys your
-    second factor.
+    With a passkey you sign in without a password and without a code: the passkey counts as both. Postern notifies you by email. If MFA
+    already consists of passkeys, the new passkey belongs to it, too. Otherwise `POST /api/user/mfa/passkeys` makes your passkeys MFA.
     """
     body = call.body
     added = await postern.identity.passkeys.add(call.caller, body.credential.registration(), body.name or "", call.actor)
@@ -161,7 +160,7 @@ async def add_passkey(call: Call[NewPasskey], postern: Postern) -> PasskeyDetail
 async def rename_passkey(call: Call[PasskeyName, None, PasskeyPath], postern: Postern) -> PasskeyDetail:
     """Rename a passkey
 
-    The name is for you alone. The passkey goes on working.
+    The name is for you alone. The passkey continues working.
     """
     passkey = PasskeyId(call.path.passkey_id)
     return _detail(await postern.identity.passkeys.rename(call.caller.user, passkey, call.body.name, call.actor))
@@ -178,9 +177,9 @@ async def rename_passkey(call: Call[PasskeyName, None, PasskeyPath], postern: Po
 async def remove_passkey(call: Call[None, None, PasskeyPath], postern: Postern) -> NoBody:
     """Remove a passkey
 
-    The passkey no longer works, your other sessions end, and we tell you by mail. You cannot remove your last way to sign in: without a
-    password, you must keep another passkey, or an account at a provider that you can sign in with. If your second factor is passkeys alone,
-    removing the last passkey turns the second factor off and deletes the backup codes. You need a recent proof of who you are.
+    The passkey no longer works, your other sessions end, and Postern notifies you by email. You cannot remove your last way to sign in:
+    without a password, you must keep another passkey, or an account at a provider that you can sign in with. If MFA is passkeys alone,
+    removing the last passkey turns MFA off and deletes the backup codes. Requires a recent sign-in or reauthentication.
     """
     await postern.identity.passkeys.remove(call.caller, PasskeyId(call.path.passkey_id), call.actor)
     return NO_BODY
@@ -190,8 +189,8 @@ async def remove_passkey(call: Call[None, None, PasskeyPath], postern: Postern) 
 async def begin_passkey_sign_in(_call: Call, postern: Postern) -> PasskeyRequestOptions:
     """Get what a browser needs to sign in with a passkey
 
-    Nobody enters a name: the person chooses among the passkeys that their authenticators have for this installation. Only a page on this
-    installation's own host can use the answer. If the base URL is an IP address, passkeys are impossible, and the answer is 400.
+    No one enters a name: the person chooses among the passkeys that their authenticators have for this installation. Only a page on this
+    installation's own host can use the answer. If the base URL is an IP address, passkeys are impossible, and the response is 400.
     """
     return request_options(await postern.identity.passkey_proofs.options(Ceremony.SIGN_IN, NOBODY))
 
@@ -209,8 +208,8 @@ async def sign_in_with_passkey(call: Call[PasskeySignIn], postern: Postern) -> A
     """Sign in with a passkey
 
     A passkey counts as two factors, since the authenticator has verified the person: no code is needed. The answer's `X-Device-Token`
-    header identifies this device; browsers also get it as a cookie. If the people of the account's domain sign in at a provider, the answer
-    is 403: `POST /api/auth/lookup-email` names the provider.
+    header identifies this device; browsers also get it as a cookie. If the people of the account's domain sign in at a provider, the
+    response is 403: `POST /api/auth/lookup-email` names the provider.
     """
     body = call.body
     service = service_named(body.org_slug or "", body.service_slug or "")

@@ -27,9 +27,9 @@ _PICTURE = "/api/user/picture"
 async def set_picture(call: Call[bytes], postern: Postern) -> Profile:
     """Set your picture
 
-    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. We keep what is drawn, and drop metadata, such
-    as the place where a photo was taken. Turn a photo upright before you send it, since its orientation is metadata, too. Everybody who has
-    the `picture_url` may see the picture.
+    The body is the image: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. Postern keeps the image and strips metadata,
+    such as the place where a photo was taken. Turn a photo upright before you send it, since its orientation is metadata, too. Everyone who
+    has the `picture_url` may see the picture.
     """
     declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
     held = await postern.identity.pictures.put(call.caller.user, call.body, call.actor, declared=declared)
@@ -40,7 +40,7 @@ async def set_picture(call: Call[bytes], postern: Postern) -> Profile:
 async def delete_picture(call: Call, postern: Postern) -> NoBody:
     """Remove your picture
 
-    The answer is the same if there was none. Browsers that have shown the picture may keep it.
+    The response is the same if there was none. Browsers may have it cached.
     """
     await postern.identity.pictures.remove(call.caller.user, call.actor)
     return NO_BODY

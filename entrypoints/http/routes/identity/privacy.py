@@ -43,14 +43,14 @@ class PersonPath(msgspec.Struct, frozen=True):
 
 
 class PrivacyRequestPath(msgspec.Struct, frozen=True):
-    request_id: Annotated[UUID, msgspec.Meta(description="The request's id, from the answer to it.")]
+    request_id: Annotated[UUID, msgspec.Meta(description="The request's ID, from the answer to it.")]
 
 
 class ExportedMembership(msgspec.Struct, frozen=True):
     """An organization that the person belongs to."""
 
     organization_id: UUID
-    """The organization's id."""
+    """The organization's ID."""
     organization_slug: SlugOfOrganization
     role: SlugOfRole
     joined_at: datetime
@@ -66,7 +66,7 @@ class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
     """When the attempt took place."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The address that the attempt came from; null if unknown."""
+    """The IP address that the attempt came from; null if unknown."""
     user_agent: Annotated[str, example("Mozilla/5.0")] | None
     """The client's `User-Agent` header; null if there was none."""
     provider: Annotated[str, example("password")]
@@ -78,11 +78,11 @@ class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
     risk_factors: Annotated[str, example('["new_device"]')]
     """The reasons for the score, as a JSON array in a string."""
     geo_country: Annotated[str, example("AT")] | None
-    """The country of the address; null if unknown."""
+    """The country of the IP address; null if unknown."""
     geo_city: Annotated[str, example("Vienna")] | None
-    """The city of the address; null if unknown."""
+    """The city of the IP address; null if unknown."""
     geo_place: Annotated[Sequence[float], example([48.2, 16.4])] | None
-    """Latitude and longitude of the address, to a tenth of a degree; null if unknown."""
+    """Latitude and longitude of the IP address, to a tenth of a degree; null if unknown."""
 
 
 class IdentityExport(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ class IdentityExport(msgspec.Struct, frozen=True):
     provider: Annotated[str, example("codehost")]
     """The provider."""
     provider_user_id: Annotated[str, example("583231")]
-    """The person's id at the provider."""
+    """The person's ID at the provider."""
     linked_at: datetime
     """When the account was linked."""
 
@@ -108,14 +108,14 @@ class ExportedMfaEvent(msgspec.Struct, frozen=True):
 
 
 class ManagementKeyExport(msgspec.Struct, frozen=True, kw_only=True):
-    """A management key that the person made or adopted, without the key itself."""
+    """A management API key that the person created or adopted, without the key itself."""
 
     organization_id: UUID | None
     """The organization of the key; null if it is a key of the platform."""
     name: Annotated[str, example("Nightly sync")]
     """The key's name."""
     prefix: Annotated[str, example("pto_a1b2c3")]
-    """The beginning of the key."""
+    """The prefix of the key."""
     created_at: CreatedAt
     expires_at: datetime
     """When the key expires."""
@@ -130,7 +130,7 @@ class UserKeyExport(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Laptop")]
     """The person's name for the key."""
     prefix: Annotated[str, example("acme_a1b2c3")]
-    """The beginning of the key."""
+    """The prefix of the key."""
     scopes: Annotated[Sequence[str], example(["orders:read"])]
     """The scopes that the key was given."""
     created_at: CreatedAt
@@ -181,13 +181,13 @@ class TermsExport(msgspec.Struct, frozen=True, kw_only=True):
     version: Annotated[str, example("2026-11")]
     """The version."""
     address: Annotated[str, example("https://acme.example/terms")]
-    """Where its text stands."""
+    """The URL of the text."""
     accepted_at: datetime
     """When the person accepted it."""
 
 
 class BlockedClientExport(msgspec.Struct, frozen=True, kw_only=True):
-    """An application that may no longer ask the person from afar."""
+    """An application that the person has blocked from backchannel authentication (CIBA)."""
 
     organization_id: OrganizationUuid
     service_slug: Annotated[str, example("billing")]
@@ -211,7 +211,7 @@ class DeviceExport(msgspec.Struct, frozen=True, kw_only=True):
     last_used_at: datetime
     """When the person last signed in from the device."""
     last_address: Annotated[str, example("203.0.113.7")] | None
-    """The address of that sign-in."""
+    """The IP address of that sign-in."""
     trusted_until: datetime | None
     """Until when the device needs no second factor; null if it needs one."""
 
@@ -222,9 +222,9 @@ class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     organization_id: UUID
     """The organization of the directory."""
     external_id: Annotated[str, example("00u1f96ECLNVOKVMUSEA")] | None
-    """The directory's id of the person."""
+    """The directory's ID of the person."""
     work_email: Annotated[str, example("ada@work.example.com")] | None
-    """An address at work, if it differs from the account's address."""
+    """A work email address, if it differs from the account's email address."""
     formatted_name: Annotated[str, example("Ada Lovelace")] | None
     """The full name."""
     given_name: Annotated[str, example("Ada")] | None
@@ -236,7 +236,7 @@ class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PersonThereExport(msgspec.Struct, frozen=True, kw_only=True):
-    """The person in the system of an application, to which an organization sends its people."""
+    """The person in a system that an organization provisions its people to."""
 
     organization_id: UUID
     """The organization of the application."""
@@ -245,9 +245,9 @@ class PersonThereExport(msgspec.Struct, frozen=True, kw_only=True):
     user_name: Annotated[str, example("ada@acme.example")] | None
     """The name that was sent."""
     id_there: Annotated[str, example("2819c223")] | None
-    """The id there; null for somebody who is not there."""
+    """The ID in the target system; null if the user does not exist there."""
     is_active: Annotated[bool, example(True)]
-    """Whether the person is active there."""
+    """Whether the user is active in the target system."""
 
 
 class ServiceRoleExport(msgspec.Struct, frozen=True):
@@ -284,7 +284,7 @@ class OwnProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     zoneinfo: Annotated[str, example("Europe/Vienna")] | None
     """The time zone."""
     language: Annotated[str, example("en")] | None
-    """The language of pages and mails."""
+    """The language of pages and emails."""
     updated_at: datetime | None
     """When the profile was last changed."""
     picture: PictureExport | None
@@ -306,7 +306,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UserUuid
     email: EmailAddress
     created_at: datetime
-    """When the account was made. In an export for an organization that the person never used: when the person became its member."""
+    """When the account was created. In an export for an organization that the person never used: when the person became its member."""
     memberships: Sequence[ExportedMembership]
     """The organizations that the person belongs to."""
     login_events_count: Annotated[int, example(128)]
@@ -316,9 +316,9 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     oauth_identities: Sequence[IdentityExport]
     """Accounts at external providers."""
     mfa_events: Sequence[ExportedMfaEvent]
-    """Events about the second factor, the newest first."""
+    """Events about MFA, the newest first."""
     management_keys: Sequence[ManagementKeyExport]
-    """Management keys that the person made or adopted, the oldest first."""
+    """Management API keys that the person created or adopted, the oldest first."""
     user_keys: Sequence[UserKeyExport]
     """Keys for the APIs of services, the oldest first."""
     passkeys: Sequence[PasskeyExport]
@@ -328,7 +328,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     terms: Sequence[TermsExport]
     """Terms that the person has accepted, the oldest first."""
     blocked_clients: Sequence[BlockedClientExport]
-    """Applications that may no longer ask the person from afar, the oldest first; none in an export for an organization."""
+    """Applications that the person has blocked from backchannel authentication, the oldest first; none in an export for an organization."""
     devices: Sequence[DeviceExport]
     """Devices from which the person has signed in; none in an export for an organization."""
     profile: OwnProfileExport | None
@@ -336,13 +336,13 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     directory_profiles: Sequence[ProfileExport]
     """Data that directories of organizations have sent by SCIM."""
     people_there: Sequence[PersonThereExport]
-    """The systems of applications to which organizations have sent the person."""
+    """The systems that organizations have provisioned the person to."""
     service_roles: Sequence[ServiceRoleExport]
     """The roles that the person holds in services: assigned to the person, to a team or to a role of the organization."""
     fields: Sequence[FieldsExport]
     """Values of fields, as the installation and organizations keep them."""
     service_metadata: Annotated[Mapping[str, Mapping[str, Any]], example({"0199d3a0-0000-7000-8000-000000000001": {"crm_id": "4711"}})]
-    """What services keep of the person, by the ids of the services."""
+    """What services keep of the person, by the IDs of the services."""
 
 
 class PersonForgotten(msgspec.Struct, frozen=True):
@@ -351,7 +351,7 @@ class PersonForgotten(msgspec.Struct, frozen=True):
     success: Success
     message: MessageText
     user_id: UserUuid
-    request_id: Annotated[UUID, msgspec.Meta(description="The request's id. Get the receipt with it.")]
+    request_id: Annotated[UUID, msgspec.Meta(description="The request's ID. Get the receipt with it.")]
 
 
 class PrivacyReceipt(msgspec.Struct, frozen=True, kw_only=True):
@@ -373,9 +373,9 @@ class PrivacyReceipt(msgspec.Struct, frozen=True, kw_only=True):
 async def export_personal_data(call: Call[None, None, PersonPath, Caller], postern: Postern) -> Streamed[PersonalDataExport]:
     """Export a person's data
 
-    You may export your own data. A platform owner may export anybody's. An owner of an organization that the person belongs to gets the
-    same package, with the organization's own part alone: the membership, and the sign-ins to the organization and its services. Postern
-    records exports of other people's data.
+    You may export your own data. A platform owner may export anyone's. An owner of an organization that the person belongs to gets the same
+    package, with the organization's own part alone: the membership, and the sign-ins to the organization and its services. Postern records
+    exports of other people's data.
     """
     exported = await postern.identity.privacy.export(UserId(call.path.user_id), asker(call.caller), call.actor)
     return Streamed(parts_of_export(exported))
@@ -390,16 +390,16 @@ async def export_personal_data(call: Call[None, None, PersonPath, Caller], poste
     tags=_TAGS,
 )
 async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Postern) -> PersonForgotten:
-    """Forget a person, for good
+    """Erase a person permanently
 
     The account loses its address and every means to sign in. Logs keep the events, without the data that identifies the person. After this
-    answer nobody can use the account. A background job removes the rest; the receipt tells when it is done.
+    answer no one can use the account. A background job removes the rest; the receipt tells when it is done.
 
     A platform owner may do this. The owner of all organizations that the person belongs to may do this, too, on two conditions. First, the
-    person signs in to no service of another organization. Second, the person joined each of these organizations by their own act, or the
-    account was created through one of them. Before a platform owner can be forgotten, somebody must demote them. If you own a suspended
-    organization, ask the owners of the platform first: only they may delete it, or open it again. You may repeat this. You need a recent
-    proof of who you are: of the second factor, if you have one.
+    person signs in to no service of another organization. Second, the person joined each of these organizations as confirmed members, or
+    the account was created through one of them. Before a platform owner can be forgotten, someone must demote them. If you own a suspended
+    organization, ask the owners of the platform first: only they may delete it, or open it again. The request can be repeated safely.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     request = await postern.identity.privacy.forget(UserId(call.path.user_id), asker(call.caller), call.actor)
     return PersonForgotten(True, "The person is forgotten. The account cannot be used any more", request.user, request.id)
@@ -407,7 +407,7 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
 
 @endpoint.get("/api/privacy/requests/{request_id}", caller=OWN_PERSON, tags=_TAGS)
 async def get_privacy_receipt(call: Call[None, None, PrivacyRequestPath, Caller], postern: Postern) -> PrivacyReceipt:
-    """Get the receipt of a request to forget a person
+    """Get the receipt of an erasure request
 
     For the user who asked, and for platform owners.
     """

@@ -42,10 +42,10 @@ _EmailText = Annotated[str, msgspec.Meta(min_length=1, max_length=320)]
 
 
 class Login(msgspec.Struct, frozen=True):
-    """E-mail address and password, and the service to sign in to."""
+    """Email address and password, and the service to sign in to."""
 
     email: Annotated[_EmailText, example("ada@example.org")]
-    """The account's address."""
+    """The account's email address."""
     password: Password
     """The account's password."""
     org_slug: Annotated[Slug, example("acme")] | None = None
@@ -53,14 +53,14 @@ class Login(msgspec.Struct, frozen=True):
     service_slug: Annotated[Slug, example("billing")] | None = None
     """The service to sign in to. The tokens are for it, and the account becomes a user of it."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["q3vT8nLx"])] | None = None
-    """The `state` of a SAML request that waits for a sign-in. The tokens are then for its service, and the person goes on to
-    `saml_redirect_url`. The browser that began the request gets its answer, so never take the `state` from a link that somebody else may
+    """The `state` of a SAML request that waits for a sign-in. The tokens are then for its service, and the person continues to
+    `saml_redirect_url`. The browser that began the request gets its answer, so never take the `state` from a link that someone else may
     have sent.
     """
 
 
 class LoginTokens(msgspec.Struct, frozen=True):
-    """The tokens of a new session, or a pre-auth token if a second factor is needed."""
+    """The tokens of a new session, or a pre-auth token if MFA is needed."""
 
     access_token: AccessTokenText
     """The access token. If `mfa_required` is true it is a pre-auth token, which only `POST /api/auth/mfa/verify` accepts."""
@@ -68,11 +68,11 @@ class LoginTokens(msgspec.Struct, frozen=True):
     """The refresh token; empty if `mfa_required` is true."""
     expires_in: ExpiresIn
     mfa_required: bool | UnsetType = UNSET
-    """True if the second factor is needed; absent otherwise."""
+    """True if MFA is needed; absent otherwise."""
     saml_redirect_url: Annotated[str, example("https://id.example.org/ui/saml?flow=018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | UnsetType = (
         UNSET
     )
-    """With `saml_state`: the URL at which the person's browser goes on to the service provider."""
+    """With `saml_state`: the URL at which the person's browser continues to the service provider."""
     terms_pending: Sequence[PendingTermsRecord] | UnsetType = UNSET
     """Terms that the person has not accepted: of the installation and of the organization that the sign-in leads to, or, at a sign-in on
     the platform, of all that the person belongs to. `POST /api/user/terms` accepts them. Absent if there are none.
@@ -80,14 +80,14 @@ class LoginTokens(msgspec.Struct, frozen=True):
 
 
 class SecondFactor(msgspec.Struct, frozen=True):
-    """A code of the second factor."""
+    """A code of MFA."""
 
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=64, examples=["492039"])]
     """The six digits of an authenticator, or a backup code."""
     preauth_token: Annotated[Token, example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")] | None = None
     """The pre-auth token, if you do not send it in the `Authorization` header."""
     trust_device: bool = False
-    """Whether this device may skip the second factor from now on, for as long as the organization allows."""
+    """Whether this device may skip MFA from now on, for as long as the organization allows."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"])] | None = None
     """Not needed: the pre-auth token keeps the `saml_state` of the sign-in."""
 
@@ -101,12 +101,11 @@ class SessionTokens(msgspec.Struct, frozen=True):
     token_type: Annotated[str, example("Bearer")]
     """Always `Bearer`."""
     device_trust_token: Annotated[str, example("dt_3nYc8RqWz1LmVb6KsXe0HjUo5TgPaFd2")] | UnsetType = UNSET
-    """With this token the device may skip the second factor for a while. Present if you asked for trust; browsers also get it as a cookie.
-    """
+    """With this token the device may skip MFA for a while. Present if you asked for trust; browsers also get it as a cookie."""
     saml_redirect_url: Annotated[str, example("https://id.example.org/ui/saml?flow=018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | UnsetType = (
         UNSET
     )
-    """If the sign-in was for a SAML request: the URL at which the person's browser goes on to the service provider."""
+    """If the sign-in was for a SAML request: the URL at which the person's browser continues to the service provider."""
     terms_pending: Sequence[PendingTermsRecord] | UnsetType = UNSET
     """Terms that the person has not accepted: of the installation and of the organization that the sign-in leads to, or, at a sign-in on
     the platform, of all that the person belongs to. `POST /api/user/terms` accepts them. Absent if there are none.
@@ -133,13 +132,13 @@ class SessionTokens(msgspec.Struct, frozen=True):
     tags=("sign-in",),
 )
 async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
-    """Sign in with e-mail address and password
+    """Sign in with email address and password
 
     The answer's `X-Device-Token` header identifies this device; browsers also get it as a cookie. Send it with the next sign-in. If the
-    account has a second factor and the device is not trusted, you get a pre-auth token instead of a session: exchange it at `POST
-    /api/auth/mfa/verify`. If the people of the address's domain sign in at a provider, the answer is 403, whatever the password: `POST
-    /api/auth/lookup-email` names the provider. While somebody in your network tries passwords over many accounts, answers wait for up to
-    four seconds, and where several wait already the answer is 429. Neither happens to a device that sends its device token.
+    account has MFA and the device is not trusted, you get a pre-auth token instead of a session: exchange it at
+    `POST /api/auth/mfa/verify`. If the people of the address's domain sign in at a provider, the response is 403, whatever the password:
+    `POST /api/auth/lookup-email` names the provider. While someone in your network tries passwords over many accounts, answers wait for up
+    to four seconds, and where several wait already the response is 429. Neither happens to a device that sends its device token.
     """
     body = call.body
     waiting = None if body.saml_state is None else await postern.federation.saml_sign_in.waiting(body.saml_state)
@@ -166,9 +165,9 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
     tags=("sign-in",),
 )
 async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None], postern: Postern) -> Answer[SessionTokens]:
-    """Sign in with the second factor
+    """Sign in with MFA
 
-    Send a code, and the pre-auth token in the `Authorization` header or in the body. You get the tokens of a session. If the sign-in by
+    Send a code, and the pre-auth token in the `Authorization` header or in the body. Returns the tokens of a session. If the sign-in by
     password named a service, the session is for that service. The fifth wrong code ends the pre-auth token.
     """
     body = call.body
@@ -202,12 +201,12 @@ def _headers(signed_in: SignedIn, postern: Postern) -> tuple[tuple[bytes, bytes]
 
 
 class MagicLinkRequest(msgspec.Struct, frozen=True):
-    """The address of an account, and the destination of the link."""
+    """The email address of an account, and the destination of the link."""
 
     email: EmailText
-    """The account's address."""
+    """The account's email address."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the mail gets."""
+    """The organization whose branding the email gets."""
     service_slug: Annotated[Slug, example("shop")] | None = None
     """A service of this organization. The link leads there once the person is signed in; without a service, to the account pages."""
     redirect_uri: Annotated[str, msgspec.Meta(max_length=2000), example("https://shop.example/callback")] | None = None
@@ -225,12 +224,12 @@ class MagicLinkRequest(msgspec.Struct, frozen=True):
     tags=("sign-in",),
 )
 async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> Message:
-    """Ask for a mail with a link to sign in with
+    """Request a magic link by email
 
-    The link works once, within 15 minutes, in any browser. The link opens a page whose button signs the person in, and asks for the second
-    factor if there is one. The answer is always the same. No mail is sent if the address has no account, if nobody has verified the address
-    yet, or if one of the account's organizations has turned sign-in links off. A link can lead only to a service that has a client secret
-    or keys, because the codes of other services need a code challenge.
+    The link works once, within 15 minutes, in any browser. The link opens a page whose button signs the person in, and asks for MFA if
+    there is one. The response is always the same. No mail is sent if the address has no account, if no one has verified the address yet, or
+    if one of the account's organizations has turned sign-in links off. A link can lead only to a service that has a client secret or keys,
+    because the codes of other services need a code challenge.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
@@ -245,21 +244,21 @@ async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> 
 
 
 class EmailLookup(msgspec.Struct, frozen=True):
-    """An e-mail address."""
+    """An email address."""
 
     email: EmailText
-    """The address that somebody wants to sign in with."""
+    """The email address that someone wants to sign in with."""
 
 
 class DomainSignIn(msgspec.Struct, frozen=True, kw_only=True):
     """How the people of a domain sign in. Two addresses of a domain get the same answer, whether or not they have accounts."""
 
     connection_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
-    """The id of the organization's own provider that the domain's people use; null if they use another provider, or none."""
+    """The ID of the organization's own provider that the domain's people use; null if they use another provider, or none."""
     provider_name: Annotated[str, example("Acme single sign-on")] | None
     """The name of the provider; null if there is none."""
     domain_verified: Annotated[bool, example(True)]
-    """Whether an organization has proved that it owns the domain."""
+    """Whether an organization has verified that it owns the domain."""
     auth_method: Annotated[AuthMethod, example("upstream")]
     """`upstream`: at the organization's own provider, by `/auth/{connection_id}`. `oauth`: at `codehost`, `websuite` or `officesuite`, by
     `/auth/{provider_name}`. `password`: at this installation.
@@ -268,7 +267,7 @@ class DomainSignIn(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.post("/api/auth/lookup-email", caller=ANYONE, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
 async def look_up_email(call: Call[EmailLookup], postern: Postern) -> DomainSignIn:
-    """Look up where somebody signs in, by the domain of their address
+    """Look up the sign-in method of an email domain
 
     Only the domain decides, so the answer says nothing about accounts.
     """
@@ -312,7 +311,7 @@ async def refresh_session(call: Call[RefreshRequest], postern: Postern) -> Refre
     """Exchange a refresh token for new tokens
 
     Each refresh token works once. If you lost the answer, ask again within ten seconds from the same device: you get the same new refresh
-    token. If somebody sends an old refresh token later, or from elsewhere, the session ends. An application with a client secret or keys
+    token. If someone sends an old refresh token later, or from elsewhere, the session ends. An application with a client secret or keys
     refreshes at the token endpoint instead, because it must authenticate.
     """
     pair = await postern.identity.sessions.refresh(call.body.refresh_token, call.device)
@@ -324,7 +323,7 @@ async def sign_out(call: Call[None, None, None, Leaving], postern: Postern) -> M
     """Sign out
 
     The session's access and refresh tokens stop working with the next request. So do the tokens of every session that was opened from this
-    session, in an organization or in another user's name. You may repeat this.
+    session, in an organization or in another user's name. The request can be repeated safely.
     """
     leaving = call.caller
     await postern.identity.sessions.sign_out(leaving.session, leaving.actor)
@@ -351,11 +350,11 @@ class ReauthenticationProof(msgspec.Struct, frozen=True):
     tags=("sign-in",),
 )
 async def reauthenticate(call: Call[ReauthenticationProof], postern: Postern) -> Message:
-    """Prove again who you are
+    """Reauthenticate
 
-    Some changes need a recent proof of who you are. Without one the answer is `REAUTHENTICATION_REQUIRED`. This endpoint renews the proof
-    of your token's session; then repeat the change. If you have a second factor, send a `code`, otherwise your `password`. A `passkey`
-    stands for both. If you have none of them, sign in again. The limits of sign-in apply, and failures are logged.
+    Some changes need a recent sign-in or reauthentication. Without one the answer is `REAUTHENTICATION_REQUIRED`. This endpoint renews the
+    proof of your token's session; then repeat the change. If you have MFA, send a `code`, otherwise your `password`. A `passkey` stands for
+    both. If you have none of them, sign in again. The limits of sign-in apply, and failures are logged.
     """
     body = call.body
     if sum(given is not None for given in (body.password, body.code, body.passkey)) != 1:
@@ -371,10 +370,10 @@ async def reauthenticate(call: Call[ReauthenticationProof], postern: Postern) ->
 
 @endpoint.post("/api/auth/reauthenticate/options", caller=OWN_PERSON, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
 async def begin_passkey_proof(call: Call, postern: Postern) -> PasskeyRequestOptions:
-    """Get what a browser needs to prove again who you are with a passkey
+    """Get the passkey options for a reauthentication
 
     Send the browser's answer as `passkey` to `POST /api/auth/reauthenticate`, in the same session. If the base URL of the installation is
-    an IP address, passkeys are impossible, and the answer is 400.
+    an IP address, passkeys are impossible, and the response is 400.
     """
     caller = call.caller
     options = await postern.identity.passkey_proofs.options(Ceremony.PROVE, bound_to_session(caller.session), caller.user)

@@ -39,11 +39,11 @@ async def get_installation_terms(_call: Call, postern: Postern) -> TermsRecord:
 
 @endpoint.put(_TERMS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def set_installation_terms(call: Call[TermsBody], postern: Postern) -> TermsRecord:
-    """Ask everybody to accept terms of the installation
+    """Set the terms of service of the installation
 
-    People are asked when they register, and at the next sign-in on the pages, and may go on without accepting until the date. From then on,
-    everything but the person's account, its export, its deletion, the sign-out and the acceptance itself answers `TERMS_REQUIRED`. Platform
-    owners accept as everybody does. You need a recent proof of who you are.
+    People are asked when they register, and at the next sign-in on the pages, and may continue without accepting until the date. From then
+    on, everything but the person's account, its export, its deletion, the sign-out and the acceptance itself answers `TERMS_REQUIRED`.
+    Platform owners accept as everyone does. Requires a recent sign-in or reauthentication.
     """
     await postern.tenancy.terms.set_for_installation(call.caller, change_of_terms(call.body), call.actor)
     return terms_record(await postern.tenancy.terms.list(None))
@@ -51,7 +51,7 @@ async def set_installation_terms(call: Call[TermsBody], postern: Postern) -> Ter
 
 @endpoint.delete(_TERMS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(NotFound,), status=204, tags=_TAGS)
 async def end_installation_terms(call: Call, postern: Postern) -> NoBody:
-    """Ask nobody to accept terms of the installation any more
+    """Withdraw the terms of service of the installation
 
     What people have accepted stays, and so does each version.
     """
@@ -65,18 +65,18 @@ _TEXTS = "/api/platform/texts"
 
 @endpoint.get(_TEXTS, caller=PLATFORM_OWNER, tags=_INSTALLATION_TEXT_TAGS)
 async def list_installation_texts(call: Call[None, TextsQuery], postern: Postern) -> TextsRecord:
-    """List the texts of the installation
+    """List the custom texts of the installation
 
-    They stand over ours, and below those of organizations.
+    They take precedence over the default texts. Organizations' custom texts take precedence over them.
     """
     return texts_record(await postern.tenancy.own_texts.list(None, call.query.language, call.query.place), call.query)
 
 
 @endpoint.get(f"{_TEXTS}/preview", caller=PLATFORM_OWNER, tags=_INSTALLATION_TEXT_TAGS)
 async def preview_installation_texts(call: Call[None, TextPreviewQuery], postern: Postern) -> TextPreview:
-    """Look at a page or mail of the installation
+    """Preview a page or email of the installation
 
-    As for an organization: name a mail, a page or a text. It has the installation's texts, and no organization's looks.
+    As for an organization: name an email, a page or a text. It uses the installation's texts, and no organization's branding.
     """
     return preview_of(call.query, call.caller, POSTERN, postern)
 
@@ -85,19 +85,18 @@ async def preview_installation_texts(call: Call[None, TextPreviewQuery], postern
     _TEXTS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest, Conflict), tags=_INSTALLATION_TEXT_TAGS
 )
 async def change_installation_texts(call: Call[TextsPatch], postern: Postern) -> TextsVersion:
-    """Change texts of the installation
+    """Change custom texts of the installation
 
-    As for an organization. Links lead to the domains that `POSTERN_TEXT_HOSTS` lists. You need a recent proof of
-    who you are.
+    As for an organization. Links lead to the domains that `POSTERN_TEXT_HOSTS` lists. Requires a recent sign-in or reauthentication.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change_for_installation(change_of_texts(call.body), call.actor))
 
 
 @endpoint.put(_TEXTS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_INSTALLATION_TEXT_TAGS)
 async def replace_installation_texts(call: Call[WholeTextsBody], postern: Postern) -> TextsVersion:
-    """Replace the texts of languages of the installation
+    """Replace the custom texts of languages of the installation
 
-    Of the languages that the body names, each text that it leaves out is ours again. Configuration documents do this.
-    You need a recent proof of who you are.
+    In the languages of the body, each omitted text is reset to the default. Configuration files use this endpoint. Requires a recent
+    sign-in or reauthentication.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change_for_installation(whole_of(call.body), call.actor))

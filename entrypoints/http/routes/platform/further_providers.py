@@ -88,19 +88,19 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     name: _Name | msgspec.UnsetType = msgspec.UNSET
     """The name that pages show."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
-    """The id of our client there."""
+    """The client ID at the provider."""
     active: _Flag | msgspec.UnsetType = msgspec.UNSET
-    """True makes it active, whether or not it was tested, and the log says so. Otherwise a new one is a draft, whatever `enabled` says:
-    nobody can sign in through it. False makes a draft again.
+    """True makes it active, whether or not it was tested, and the log says so. Otherwise a new one is a draft, whatever `enabled` says: no
+    one can sign in through it. False makes a draft again.
     """
     enabled: _Flag | msgspec.UnsetType = msgspec.UNSET
     """Whether people can sign in through it. A draft is off; one that becomes active is on, unless you say otherwise."""
     position: _Position | msgspec.UnsetType = msgspec.UNSET
-    """Buttons stand in this order."""
+    """The position of the button."""
     organizations: _Organizations | msgspec.UnsetType | None = msgspec.UNSET
     """The slugs of the organizations on whose pages it is offered; null offers it everywhere."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """For OpenID Connect, byte for byte as its tokens have it. For OAuth 2.0, what people's ids belong to, and the `iss` of its answers, if
+    """For OpenID Connect, byte for byte as its tokens have it. For OAuth 2.0, what people's IDs belong to, and the `iss` of its answers, if
     they have one; empty takes the address of the profile.
     """
     authorization_url: _AuthorizationUrl | msgspec.UnsetType = msgspec.UNSET
@@ -108,15 +108,15 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     token_url: _TokenUrl | msgspec.UnsetType = msgspec.UNSET
     """For OAuth 2.0."""
     profile_url: _ProfileUrl | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: the address that tells about the person."""
+    """For OAuth 2.0: the user info endpoint."""
     scopes: _Scopes | msgspec.UnsetType = msgspec.UNSET
     """The scopes to ask for."""
     subject: _Subject | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: where the profile has the person's id, as names of members with dots between them."""
+    """For OAuth 2.0: where the profile has the person's ID, as names of members with dots between them."""
     email: _Email | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: where the profile has the address."""
+    """For OAuth 2.0: where the profile has the email address."""
     verified: _Verified | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: where the profile says whether the address is verified."""
+    """For OAuth 2.0: where the profile says whether the email address is verified."""
     full_name: _FullName | msgspec.UnsetType = msgspec.UNSET
     """For OAuth 2.0: where the profile has the person's name."""
     posts_answer: _No | msgspec.UnsetType = msgspec.UNSET
@@ -126,7 +126,7 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     team_id: _TeamId | msgspec.UnsetType = msgspec.UNSET
     """For a secret that is made of a signing key: who signs it."""
     key_id: _KeyId | msgspec.UnsetType = msgspec.UNSET
-    """For a secret that is made of a signing key: the key's id."""
+    """For a secret that is made of a signing key: the key's ID."""
 
     def change(self, secret: str | None = None) -> FurtherChange:
         said = {name: getattr(self, name) for name in FURTHER_FIELDS if getattr(self, name) is not msgspec.UNSET}
@@ -146,18 +146,18 @@ class NewFurtherProvider(FurtherProviderSettings, frozen=True, kw_only=True):
     kind: FurtherKind | None = None
     """The protocol, where no preset says it."""
     client_secret: _ClientSecret
-    """The secret of our client there, or the private key in PEM that makes one. We store it encrypted, and no answer shows it."""
+    """The client secret, or the private key in PEM that generates it. Postern stores it encrypted, and no response contains it."""
 
 
 class FurtherProviderChange(FurtherProviderSettings, frozen=True, kw_only=True):
-    """A change. With another issuer or token address, the secret has to be given anew."""
+    """A change. With another issuer or token address, the secret has to be given again."""
 
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
-    """The secret of our client there, or the private key in PEM that makes one."""
+    """The client secret, or the private key in PEM that generates it."""
 
 
 class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A further provider of the installation, without the secret of our client there."""
+    """A custom provider of the installation, without the client secret."""
 
     key: _Key
     """The short name in `/auth/{provider}`."""
@@ -168,13 +168,13 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     kind: FurtherKind
     """The protocol."""
     client_id: _ClientId
-    """The id of our client there."""
+    """The client ID at the provider."""
     secret_kind: ClientSecretKind
     """What the secret is."""
     secret_set_at: datetime
     """When the secret was last set."""
     state: FurtherState
-    """`draft`: nobody can sign in through it, and nobody but platform owners knows of it. `active`: it counts while it is `enabled`."""
+    """`draft`: no one can sign in through it, and no one but platform owners knows of it. `active`: it counts while it is `enabled`."""
     enabled: _Flag
     """Whether people can sign in through it. Always false for a draft."""
     test: FurtherTest
@@ -188,11 +188,11 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     people: Annotated[int, example(12)]
     """How many people are connected to it. With another issuer, all of them are newcomers."""
     position: _Position
-    """Buttons stand in this order."""
+    """The position of the button."""
     organizations: _Organizations | None
     """The slugs of the organizations on whose pages it is offered; null everywhere."""
     issuer: _Issuer
-    """The provider's issuer. Empty for OAuth 2.0 where nobody has stated one."""
+    """The provider's issuer. Empty for OAuth 2.0 where no one has stated one."""
     authorization_url: _AuthorizationUrl
     """Of OAuth 2.0."""
     token_url: _TokenUrl
@@ -200,15 +200,15 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     profile_url: _ProfileUrl
     """Of OAuth 2.0."""
     scopes: _Scopes
-    """The scopes that we ask for."""
+    """The scopes that Postern asks for."""
     subject: _Subject
-    """Where the profile has the person's id."""
+    """Where the profile has the person's ID."""
     email: _Email
-    """Where the profile has the address."""
+    """Where the profile has the email address."""
     verified: _Verified
-    """Where the profile says whether the address is verified."""
+    """Where the profile says whether the email address is verified."""
     full_name: _FullName
-    """Where the profile has the person's name."""
+    """Where the profile contains the person's name."""
     posts_answer: _No
     """Whether the answer comes by a form."""
     repeats_nonce: _Flag
@@ -216,11 +216,11 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     team_id: _TeamId
     """Who signs a secret that is made of a signing key."""
     key_id: _KeyId
-    """The signing key's id."""
+    """The signing key's ID."""
     callback_url: Annotated[str, example("https://id.example.com/auth/discord/callback")]
     """The redirect URI to register there."""
     logo: Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")] | None
-    """The address at which we show the uploaded logo; null if there is none. Each logo has a new one."""
+    """The URL at which Postern shows the uploaded logo; null if there is none. Each logo has a new one."""
     created_at: datetime
     """When it was added."""
     updated_at: datetime
@@ -233,20 +233,20 @@ class ProviderPresetRecord(msgspec.Struct, frozen=True, kw_only=True):
     key: _Key
     """The preset's short name."""
     name: _Name
-    """The provider's name for people."""
+    """The provider's display name."""
     kind: FurtherKind
     """The protocol."""
     secret_kind: ClientSecretKind
     """What the secret of a client there is."""
     guide: Annotated[str, example("https://discord.com/developers/docs/topics/oauth2")]
-    """Where the provider says how a client is registered."""
+    """Where client registration is documented at the provider."""
 
 
 @endpoint.get(_PROVIDERS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_further_providers(_call: Call, postern: Postern) -> Sequence[FurtherProviderRecord]:
-    """List the further providers of the installation
+    """List the custom providers of the installation
 
-    They stand in the order of their buttons. The three that the settings name are not among them.
+    In the order of their buttons. The three providers in the settings are not included.
     """
     found = await postern.platform.further_providers.list()
     people = await postern.platform.further_providers.people(found)
@@ -272,13 +272,13 @@ async def list_provider_presets(_call: Call, postern: Postern) -> Sequence[Provi
     tags=_TAGS,
 )
 async def create_further_provider(call: Call[NewFurtherProvider], postern: Postern) -> FurtherProviderRecord:
-    """Add a further provider of the installation
+    """Create a custom provider of the installation
 
     Any provider of OpenID Connect by its issuer, any of OAuth 2.0 by its addresses, or one of a preset. What such a provider says of an
-    address proves nothing: a new account is made after a mailed code, and an account that is there is connected by its owner alone. You
-    need a recent proof of who you are.
+    address proves nothing: a new account is made after a mailed code, and an account that is there is connected by its owner alone.
+    Requires a recent sign-in or reauthentication.
 
-    It is a draft until somebody has tested it in a browser and made it active, unless you send `active: true`.
+    It is a draft until someone has tested it in a browser and made it active, unless you send `active: true`.
     """
     body = call.body
     new = NewFurther(key=body.key, preset=body.preset, kind=body.kind, secret=body.client_secret, change=body.change())
@@ -287,7 +287,7 @@ async def create_further_provider(call: Call[NewFurtherProvider], postern: Poste
 
 @endpoint.get(_ONE, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
 async def get_further_provider(call: Call[None, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Get a further provider of the installation, without the secret
+    """Get a custom provider of the installation, without the secret
 
     Register its `callback_url` there as the redirect URI.
     """
@@ -298,11 +298,12 @@ async def get_further_provider(call: Call[None, None, FurtherProviderPath], post
     _ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest, Conflict, NotFound), tags=_TAGS
 )
 async def change_further_provider(call: Call[FurtherProviderChange, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Change a further provider of the installation
+    """Change a custom provider of the installation
 
-    Its short name and its kind stay. People are known by the issuer, or by the address of the profile: with another one, everybody there
-    has to connect anew. While people are connected, `subject` stays, and so does `profile_url` beside an issuer (409): ids would mean other
-    people. An active provider stays active, and `test` says that what was tested has changed. You need a recent proof of who you are.
+    Its short name and its kind stay. People are known by the issuer, or by the address of the profile: with another one, everyone there has
+    to connect again. While people are connected, `subject` stays, and so does `profile_url` beside an issuer (409): IDs would mean other
+    people. An active provider stays active, and `test` says that what was tested has changed. Requires a recent sign-in or
+    reauthentication.
     """
     secret = None if call.body.client_secret is msgspec.UNSET else str(call.body.client_secret)
     after = await postern.platform.further_providers.change(call.path.key, call.body.change(secret), call.actor)
@@ -318,20 +319,20 @@ async def change_further_provider(call: Call[FurtherProviderChange, None, Furthe
     tags=_TAGS,
 )
 async def activate_further_provider(call: Call[ConfirmedSettings, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Let people sign in through a further provider
+    """Activate a custom provider
 
-    A draft becomes active, and is on. It must have been tested with the settings as they are now: the page of the provider leads to the
-    test. Send the `digest` that you have seen; if the settings have changed since, the answer is 409. You need a recent proof of who you
-    are.
+    A draft becomes active and enabled. It must have been tested with its current settings: the page of the provider leads to the test. Send
+    the `digest` that you have seen; if the settings have changed since, the response is 409. Requires a recent sign-in or reauthentication.
     """
     return await _shown(await postern.platform.further_providers.activate(call.path.key, call.body.digest, call.actor), postern)
 
 
 @endpoint.delete(_ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
 async def delete_further_provider(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
-    """Delete a further provider of the installation
+    """Delete a custom provider of the installation
 
-    Everybody is disconnected from it. Their accounts stay, and a mailed link leads back to them. You need a recent proof of who you are.
+    Everyone is disconnected from it. Their accounts stay, and a magic link leads back to them. Requires a recent sign-in or
+    reauthentication.
     """
     await postern.platform.further_providers.remove(call.path.key, call.actor)
     return NO_BODY
@@ -347,10 +348,10 @@ async def delete_further_provider(call: Call[None, None, FurtherProviderPath], p
     tags=_TAGS,
 )
 async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Upload the logo of a further provider
+    """Upload the logo of a custom provider
 
-    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. We keep what is drawn, and drop metadata. It
-    stands on the provider's buttons. You need a recent proof of who you are.
+    The body is the image: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. Postern keeps the image and strips metadata. It
+    is shown on the provider's buttons. Requires a recent sign-in or reauthentication.
     """
     declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
     after = await postern.platform.further_providers.put_logo(call.path.key, call.body, call.actor, declared=declared)
@@ -359,9 +360,9 @@ async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], post
 
 @endpoint.delete(_LOGO, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
 async def remove_further_logo(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
-    """Remove the logo of a further provider
+    """Remove the logo of a custom provider
 
-    The answer is the same if there was none. Browsers that have shown the logo may keep it. You need a recent proof of who you are.
+    The response is the same if there was none. Browsers may have it cached. Requires a recent sign-in or reauthentication.
     """
     await postern.platform.further_providers.remove_logo(call.path.key, call.actor)
     return NO_BODY

@@ -63,11 +63,11 @@ class WantedOrganizations(msgspec.Struct, frozen=True):
     tier_id: UUID | None = None
     """Only organizations with this tier."""
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH), example("acme")] = ""
-    """Only organizations whose slug or name begins with this, in upper or lower case, or the organization with this id. The search stops
-    after 1000 slugs and 1000 names.
+    """Only organizations whose slug or name begins with this, case-insensitive, or the organization with this ID. The search stops after
+    1000 slugs and 1000 names.
     """
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The most organizations to answer with."""
+    """The maximum number of organizations to return."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_OFFSET)] = 0
     """The number of organizations to skip."""
 
@@ -110,7 +110,7 @@ class ListedOwner(msgspec.Struct, frozen=True):
     """The owner. For a deleted account: `unknown`, `deleted-user@unknown`, and 1970."""
 
     id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The owner's id."""
+    """The owner's ID."""
     email: EmailAddress
     is_platform_owner: IsPlatformOwner
     created_at: CreatedAt
@@ -122,7 +122,7 @@ class ListedTier(msgspec.Struct, frozen=True):
 
     id: Id
     name: Annotated[str, example("free")]
-    """The tier's name for programs."""
+    """The tier's machine-readable name."""
     display_name: Annotated[str, example("Free")]
     """The tier's name for people."""
 
@@ -260,7 +260,7 @@ async def get_platform_organization(call: Call[None, None, GovernedPath], poster
 async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], postern: Postern) -> OrganizationApproved:
     """Approve a pending organization
 
-    Its people can work in it from the next request on.
+    Its people can work in it with the next request.
     """
     tier = None if call.body.tier_id is None else TierId(call.body.tier_id)
     approved = await postern.platform.governance.approve(OrganizationId(call.path.org_id), tier, Authority(call.actor))
@@ -299,9 +299,9 @@ async def suspend_organization(call: Call[OrganizationSuspension, None, Governed
     tags=_TAGS,
 )
 async def activate_organization(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationChanged:
-    """End a suspension
+    """End the suspension of an organization
 
-    Its people can work in it again from the next request on.
+    Its people can work in it again with the next request.
     """
     return OrganizationChanged(
         organization_record(await postern.platform.governance.activate(OrganizationId(call.path.org_id), Authority(call.actor)))
@@ -310,9 +310,9 @@ async def activate_organization(call: Call[None, None, GovernedPath], postern: P
 
 @endpoint.patch("/api/platform/organizations/{org_id}/tier", caller=PLATFORM_OWNER, keys=PlatformCapability.TIERS_MANAGE, tags=_TAGS)
 async def change_organization_tier(call: Call[TierChange, None, GovernedPath], postern: Postern) -> OrganizationChanged:
-    """Give an organization another tier, or limits of its own
+    """Change the tier or the limits of an organization
 
-    Lower limits remove nobody and disable nothing; they only prevent new members and services.
+    Lower limits remove no one and disable nothing; they only prevent new members and services.
     """
     change = call.body
     organization = await postern.platform.governance.change_tier(
@@ -327,10 +327,10 @@ async def change_organization_tier(call: Call[TierChange, None, GovernedPath], p
 
 @endpoint.delete("/api/platform/organizations/{org_id}", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, tags=_TAGS)
 async def delete_platform_organization(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationDeleted:
-    """Delete an organization for good
+    """Delete an organization permanently
 
-    No request finds the organization from now on; a background job removes its data. The audit log stays. You need a recent proof of who
-    you are: of the second factor, if you have one.
+    No request finds the organization from now on; a background job removes its data. The audit log stays. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     deleted = await postern.platform.governance.delete(OrganizationId(call.path.org_id), Authority(call.actor))
     return OrganizationDeleted(True, f"The organization {deleted.slug} is deleted")
@@ -355,7 +355,7 @@ _SERVERS = "/api/platform/resource-servers"
 
 class ApprovedResourcePath(msgspec.Struct, frozen=True):
     resource_id: UUID
-    """The resource server's id."""
+    """The resource server's ID."""
 
 
 class ResourceApprovalRecord(msgspec.Struct, frozen=True):
@@ -368,7 +368,7 @@ class ResourceApprovalRecord(msgspec.Struct, frozen=True):
     org_name: Annotated[str, example("Acme")]
     """The organization's name."""
     proved_elsewhere: Annotated[bool, example(False)]
-    """Whether another organization has proved the host. Then nobody can approve this."""
+    """Whether another organization has verified the host. Then no one can approve this."""
 
 
 @endpoint.get(_SERVERS, caller=PLATFORM_OWNER, tags=_TAGS)
@@ -376,7 +376,7 @@ async def list_resource_approvals(_call: Call, postern: Postern) -> Sequence[Res
     """List the resource servers that wait for an approval, and those that have one
 
     Organizations ask for an approval when they cannot prove the host of their API. The longest waiting come first, then the newest
-    approvals. You get the first 200.
+    approvals. Returns the first 200.
     """
     return [_record(one, postern) for one in await postern.services.resource_approvals.list()]
 
@@ -391,8 +391,8 @@ async def list_resource_approvals(_call: Call, postern: Postern) -> Sequence[Res
 async def approve_resource_server(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
     """Approve the host of an organization's API
 
-    Tokens are made for the API from now on, although nobody has proved the host. Be sure that the API is the organization's: the
-    API trusts every token that this installation makes for it. A proof of another organization ends the approval.
+    Tokens are made for the API from now on, although no one has verified the host. Be sure that the API is the organization's: the API
+    trusts every token that this installation makes for it. A proof of another organization ends the approval.
     """
     approved = await postern.services.resource_approvals.approve(call.caller, ResourceServerId(call.path.resource_id), call.actor)
     return resource_server_record(approved, postern)
@@ -400,9 +400,9 @@ async def approve_resource_server(call: Call[None, None, ApprovedResourcePath], 
 
 @endpoint.delete(f"{_SERVERS}/{{resource_id}}/approval", caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(NotFound,), tags=_TAGS)
 async def end_resource_approval(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
-    """Take back the approval of the host of an organization's API
+    """Revoke the approval of an API's host
 
-    The API waits again, and no more tokens are made for it. Taking back what nobody gave changes nothing.
+    The API waits again, and no more tokens are made for it. Taking back what no one gave changes nothing.
     """
     after = await postern.services.resource_approvals.withdraw(call.caller, ResourceServerId(call.path.resource_id), call.actor)
     return resource_server_record(after, postern)

@@ -37,7 +37,7 @@ _LOG = "/api/platform/audit-log"
 
 class PlatformEntryPath(msgspec.Struct, frozen=True):
     entry_id: UUID
-    """The entry's id."""
+    """The entry's ID."""
 
 
 class PlatformAuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class PlatformAuditLogPage(msgspec.Struct, frozen=True):
     logs: Sequence[PlatformAuditEntryRecord]
     """The entries on this page, the newest first."""
     pagination: DetailedPagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
 
 @endpoint.get(_LOG, caller=PLATFORM_OWNER, keys=PlatformCapability.AUDIT_LOGS_VIEW, refuses=(BadRequest,), tags=_TAGS)
@@ -87,7 +87,7 @@ _Kind = Annotated[str, example("mail")]
 
 class DeadJobPath(msgspec.Struct, frozen=True):
     job_id: UUID
-    """The job's id."""
+    """The job's ID."""
 
 
 class DeadJobRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ class SigningKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A key that signs, has signed, or will sign."""
 
     id: _KeyName
-    """The key's id: `kid` in the header of what it signs."""
+    """The key's ID: `kid` in the header of what it signs."""
     purpose: KeyPurpose
     """What the key signs: access tokens, ID tokens with RS256, or ID tokens with ES256."""
     state: KeyState
@@ -172,7 +172,7 @@ class EncryptionKeyRecord(msgspec.Struct, frozen=True):
     """A key of the ring that encrypts what is stored."""
 
     id: Annotated[str, example("2026-03-04-a1b2c3")]
-    """The key's id."""
+    """The key's ID."""
     encrypts: bool
     """Whether it encrypts what is stored from now on. The others only decrypt."""
 
@@ -214,7 +214,7 @@ class KeyRotation(msgspec.Struct, frozen=True):
 async def list_signing_keys(_call: Call, postern: Postern) -> SigningKeyList:
     """List the keys that sign tokens, and those that encrypt what is stored
 
-    Public facts alone: nobody can read a private key.
+    Public facts alone: no one can read a private key.
     """
     foundation = postern.foundation
     now = foundation.clock.now()
@@ -242,7 +242,7 @@ async def rotate_signing_keys(call: Call, postern: Postern) -> KeyRotation:
     """Rotate the keys that sign tokens
 
     The next keys sign from now on, and new next keys are published. Tokens that were signed before stay valid. Wait ten minutes between two
-    rotations, so that applications know the key that signs next. You need a recent proof of who you are.
+    rotations, so that applications know the key that signs next. Requires a recent sign-in or reauthentication.
     """
     return KeyRotation(
         [

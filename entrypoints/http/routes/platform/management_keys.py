@@ -34,11 +34,11 @@ _KEY = f"{_KEYS}/{{key_id}}"
 
 class PlatformKeyPath(msgspec.Struct, frozen=True):
     key_id: UUID
-    """The management key's id."""
+    """The management API key's ID."""
 
 
 class NewPlatformKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The name and the capabilities of a new management key of the platform."""
+    """The name and the capabilities of a new management API key of the platform."""
 
     name: Annotated[Name, example("Onboarding")]
     """The key's name. The platform's log shows it beside everything that the key does."""
@@ -50,10 +50,10 @@ class NewPlatformKey(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.post(_KEYS, caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS)
 async def create_platform_key(call: Call[NewPlatformKey], postern: Postern) -> CreatedManagementKey:
-    """Create a management key of the platform
+    """Create a management API key of the platform
 
     For a program that governs the installation, and sends the key as a Bearer token. The key is shown only once. It works while you are a
-    platform owner, or once another platform owner has adopted it. It opens no organization. You need a recent proof of who you are.
+    platform owner, or once another platform owner has adopted it. It opens no organization. Requires a recent sign-in or reauthentication.
     """
     body = call.body
     made = await postern.tenancy.management_keys.create_for_platform(
@@ -64,9 +64,9 @@ async def create_platform_key(call: Call[NewPlatformKey], postern: Postern) -> C
 
 @endpoint.get(_KEYS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_platform_keys(_call: Call, postern: Postern) -> ManagementKeyList:
-    """List the management keys of the platform, the newest first
+    """List the management API keys of the platform, the newest first
 
-    The keys themselves are not shown: nobody can look them up. An expired key stays listed for thirty days.
+    The keys themselves are never shown. An expired key stays listed for thirty days.
     """
     keys = await postern.tenancy.management_keys.list(None)
     return ManagementKeyList([management_key_record(key) for key in keys], len(keys))
@@ -74,9 +74,9 @@ async def list_platform_keys(_call: Call, postern: Postern) -> ManagementKeyList
 
 @endpoint.get(_KEY, caller=PLATFORM_OWNER, tags=_TAGS)
 async def get_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> ManagementKeyRecord:
-    """Get a management key of the platform
+    """Get a management API key of the platform
 
-    The key itself is in no answer but the one that made it.
+    The key itself is only in the response that created it.
     """
     key, _ = await postern.tenancy.management_keys.get(None, ManagementKeyId(call.path.key_id))
     return management_key_record(key)
@@ -84,9 +84,9 @@ async def get_platform_key(call: Call[None, None, PlatformKeyPath], postern: Pos
 
 @endpoint.delete(_KEY, caller=PLATFORM_OWNER, status=204, tags=_TAGS)
 async def end_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> NoBody:
-    """End a management key of the platform
+    """Revoke a management API key of the platform
 
-    The key is refused from the next request on. This cannot be undone.
+    The key is refused with the next request. This cannot be undone.
     """
     await postern.tenancy.management_keys.end_for_platform(call.caller, ManagementKeyId(call.path.key_id), call.actor)
     return NO_BODY
@@ -94,11 +94,11 @@ async def end_platform_key(call: Call[None, None, PlatformKeyPath], postern: Pos
 
 @endpoint.post(f"{_KEY}/adopt", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, tags=_TAGS)
 async def adopt_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> AdoptedManagementKey:
-    """Adopt a management key of the platform
+    """Adopt a management API key of the platform
 
-    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends. The answer has a new key. The
+    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends. The response has a new key. The
     former one works for 24 hours, if the person who made it, or adopted it before you, is still a platform owner, and as long as they are;
-    otherwise it ends at once. You need a recent proof of who you are.
+    otherwise it ends at once. Requires a recent sign-in or reauthentication.
     """
     key, text = await postern.tenancy.management_keys.adopt_for_platform(call.caller, ManagementKeyId(call.path.key_id), call.actor)
     return adopted_management_key(key, text)

@@ -53,7 +53,7 @@ class NewPlatformField(NewField, frozen=True, kw_only=True):
 
 
 class PlatformFieldPatch(FieldPatch, frozen=True, kw_only=True):
-    """A change of a field of the installation. What you leave out stays as it is."""
+    """A change of a field of the installation. Omitted fields keep their values."""
 
     scope: FieldScope | UnsetType | None = UNSET
     """The scope that tells the value to applications; null: none does."""
@@ -114,7 +114,7 @@ async def delete_platform_field(call: Call[None, None, PlatformFieldPath], poste
 
 @endpoint.get(_PROFILE, caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, refuses=(NotFound,), tags=_TAGS)
 async def get_platform_person_values(call: Call[None, None, PlatformKeptOfPath], postern: Postern) -> PersonFieldValues:
-    """Get what the installation keeps of a person by its fields
+    """Get a person's profile fields in the installation
 
     What organizations keep is not in the answer.
     """

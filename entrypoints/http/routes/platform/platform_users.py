@@ -47,16 +47,16 @@ class SoughtUsers(msgspec.Struct, frozen=True):
     """A search for users. With neither `search`, `email` nor `user_id` you get the newest users."""
 
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["lovelace"])] = ""
-    """A part of the address, the name or the user name, in upper or lower case. Give it alone. It is looked for in the newest 200 000
-    users; a whole address is found among all.
+    """A part of the email address, the name or the user name, case-insensitive. Give it alone. It is looked for in the newest 200 000
+    users; a whole email address is found among all.
     """
 
     email: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["ada@"])] = ""
-    """A part of the address, in upper or lower case."""
+    """A part of the email address, case-insensitive."""
     user_id: UserUuid | None = None
-    """The id of one user."""
+    """The ID of one user."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_FOUND)] = DEFAULT_FOUND
-    """The most users to answer with."""
+    """The maximum number of users to return."""
 
 
 class UserOrganization(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ class UserMfaStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: PersonName | None
     mfa_enabled: HasSecondFactor
     mfa_enabled_at: datetime | None
-    """When the second factor was enabled; null if it is off."""
+    """When MFA was enabled; null if it is off."""
     backup_codes_remaining: Annotated[int, example(8)]
     """The number of unused backup codes."""
     last_mfa_challenge: datetime | None
@@ -113,9 +113,9 @@ class MfaAdoption(msgspec.Struct, frozen=True):
     total_users: Annotated[int, example(1200)]
     """The number of users."""
     mfa_enabled_users: Annotated[int, example(300)]
-    """The number of users who have a second factor."""
+    """The number of users who have MFA enabled."""
     mfa_adoption_rate: Annotated[float, example(25.0)]
-    """The percentage of users who have a second factor."""
+    """The percentage of users who have MFA."""
     backup_codes_used_7d: Annotated[int, example(4)]
     """The number of backup codes used in the last seven days."""
     mfa_failures_7d: Annotated[int, example(31)]
@@ -188,9 +188,9 @@ class PlatformOwnerChanged(msgspec.Struct, frozen=True):
 
 @endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserSearchResult:
-    """Find users by id, or by a part of their e-mail address or name
+    """Find users by ID, or by a part of their email address or name
 
-    As `email`, a whole address finds only the account that has it.
+    As `email`, a whole email address finds only the account that has it.
     """
     asked = call.query
     if asked.search.strip():
@@ -208,7 +208,7 @@ async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserS
 async def get_mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserMfaStatus:
     """Get the state of a user's second factor
 
-    The answer has no secret and no code.
+    The response has no secret and no code.
     """
     found = await postern.platform.platform_users.mfa(UserId(call.path.user_id))
     return UserMfaStatus(
@@ -224,11 +224,11 @@ async def get_mfa_status_of_user(call: Call[None, None, PlatformUserPath], poste
 
 @endpoint.delete("/api/platform/users/{user_id}/mfa", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def disable_mfa_of_user(call: Call[StatedReason, StatedReason, PlatformUserPath], postern: Postern) -> MfaForceDisabled:
-    """Remove the second factor of a user who lost it
+    """Remove MFA from a user who lost access to it
 
-    The reason is required, in the body or in the query; the audit log keeps it. We tell the user by mail. From now on the user signs in
-    with the password alone. You may repeat this. To remove your own second factor, use `DELETE /api/user/mfa`. You need a recent proof of
-    who you are: of the second factor, if you have one.
+    The reason is required, in the body or in the query; the audit log keeps it. Postern notifies the user by email. From now on the user
+    signs in with the password alone. The request can be repeated safely. To remove your own second factor, use `DELETE /api/user/mfa`.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     reason = call.body.reason if call.body.reason is not None else call.query.reason
     user, by = UserId(call.path.user_id), call.caller.user
@@ -238,7 +238,7 @@ async def disable_mfa_of_user(call: Call[StatedReason, StatedReason, PlatformUse
 
 @endpoint.get("/api/platform/mfa/metrics", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def get_mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
-    """Get figures on how many users have a second factor
+    """Get figures on how many users have MFA
 
     On large installations the number of users is an estimate.
     """
@@ -250,7 +250,7 @@ async def get_mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
 async def list_suspicious_activity(_call: Call, postern: Postern) -> SuspiciousActivityList:
     """List suspicious sign-ins of the last 24 hours
 
-    You get the latest hundred alerts, one of each type for each user, and the latest hundred about guesses over many accounts.
+    Returns the latest hundred alerts, one of each type for each user, and the latest hundred about guesses over many accounts.
     """
     found = await postern.platform.platform_users.alerts()
     return SuspiciousActivityList(
@@ -265,10 +265,10 @@ def _guesses(one: GuessAlert) -> SuspiciousGuesses:
 
 @endpoint.post("/api/platform/owners", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(NotFound,), tags=_TAGS)
 async def promote_platform_owner(call: Call[NewPlatformOwner], postern: Postern) -> PlatformOwnerChanged:
-    """Make a user a platform owner
+    """Promote a user to platform owner
 
-    The account must be active and its e-mail address verified. You may repeat this. You need a recent proof of who you are: of the second
-    factor, if you have one.
+    The account must be active and its email address verified. The request can be repeated safely. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     account = await postern.platform.platform_owners.put_in_office(UserId(call.body.user_id), call.caller.user, call.actor)
     return PlatformOwnerChanged(_owner(account))
@@ -276,10 +276,10 @@ async def promote_platform_owner(call: Call[NewPlatformOwner], postern: Postern)
 
 @endpoint.delete("/api/platform/owners/{user_id}", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def demote_platform_owner(call: Call[None, None, PlatformUserPath], postern: Postern) -> PlatformOwnerChanged:
-    """Make a platform owner an ordinary user again
+    """Demote a platform owner
 
     The account stays. Impersonation sessions that this owner opened end. You cannot demote yourself, so one platform owner always remains.
-    You need a recent proof of who you are: of the second factor, if you have one.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     account = await postern.platform.platform_owners.put_out_of_office(UserId(call.path.user_id), call.caller.user, call.actor)
     return PlatformOwnerChanged(_owner(account))
@@ -326,7 +326,7 @@ class UserDeactivated(msgspec.Struct, frozen=True):
     changed: _Changed
     """Whether the account was active before."""
     sessions_ended: Annotated[int, example(2)]
-    """How many sessions ended."""
+    """The number of sessions revoked."""
 
 
 class UserLocked(msgspec.Struct, frozen=True):
@@ -337,7 +337,7 @@ class UserLocked(msgspec.Struct, frozen=True):
     changed: _Changed
     """Whether the account was open before."""
     ended: LockEnded
-    """What ended, and what was added shortly before."""
+    """What was revoked, and what was added shortly before."""
 
 
 class UserActivated(msgspec.Struct, frozen=True):
@@ -360,8 +360,9 @@ class UserActivated(msgspec.Struct, frozen=True):
 async def deactivate_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserDeactivated:
     """Deactivate a user's account
 
-    Nobody can sign in to it, and its sessions, links and trusted devices end at once. Its organizations and data stay. You may repeat this.
-    You cannot deactivate yourself, and a management key deactivates no platform owner. You need a recent proof of who you are.
+    No one can sign in to it, and its sessions, links and trusted devices end at once. Its organizations and data stay. The request can be
+    repeated safely. You cannot deactivate yourself, and a management API key deactivates no platform owner. Requires a recent sign-in or
+    reauthentication.
     """
     done = await postern.platform.account_administration.deactivate(UserId(call.path.user_id), Authority(call.actor))
     return UserDeactivated(_user(done), done.changed, done.sessions)
@@ -376,11 +377,12 @@ async def deactivate_user(call: Call[None, None, PlatformUserPath], postern: Pos
     tags=_TAGS,
 )
 async def lock_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserLocked:
-    """Lock a user's account in which somebody else may be
+    """Lock a user's account in which someone else may be
 
-    Everything ends that lets anybody in, also the password, and the user gets a mail with a link for a new one. The link opens the account;
-    of the passkeys and connected accounts of the last 30 days, only what the user keeps then comes back. You may repeat this. You cannot
-    lock yourself here, and a management key locks no platform owner. You need a recent proof of who you are.
+    Everything ends that lets anyone in, also the password, and the user gets an email with a link for a new one. The link opens the
+    account; of the passkeys and connected accounts of the last 30 days, only what the user keeps then comes back. The request can be
+    repeated safely. You cannot lock yourself here, and a management API key locks no platform owner. Requires a recent sign-in or
+    reauthentication.
     """
     done = await postern.platform.account_administration.lock(UserId(call.path.user_id), Authority(call.actor))
     return UserLocked(_record(done.account), done.changed, locked_record(done))
@@ -397,8 +399,8 @@ async def lock_user(call: Call[None, None, PlatformUserPath], postern: Postern) 
 async def activate_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserActivated:
     """Activate a user's account again
 
-    Ended sessions stay ended, so the user signs in anew. You may repeat this. A management key activates no platform owner. You need a
-    recent proof of who you are.
+    Ended sessions stay ended, so the user signs in again. The request can be repeated safely. A management API key activates no platform
+    owner. Requires a recent sign-in or reauthentication.
     """
     done = await postern.platform.account_administration.activate(UserId(call.path.user_id), Authority(call.actor))
     return UserActivated(_user(done), done.changed)

@@ -33,17 +33,17 @@ _LINK = f"{_LINKS}/{{link_id}}"
 class CustomerLinkPath(msgspec.Struct, frozen=True):
     org_id: OrganizationUuid
     link_id: UUID
-    """The set-up link's id."""
+    """The setup link's ID."""
 
 
 @endpoint.post(
     _LINKS, caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, status=201, refuses=(BadRequest, NotFound), tags=_TAGS
 )
 async def create_customer_link(call: Call[NewCustomerLink, None, GovernedPath], postern: Postern) -> CreatedSetupLink:
-    """Make a set-up link for a customer
+    """Create a setup link for a customer
 
     As the organization's own administrators do. An owner of the organization decides what becomes active. The link works while you are a
-    platform owner. You need a recent proof of who you are.
+    platform owner. Requires a recent sign-in or reauthentication.
     """
     body = call.body
     wanted = wanted_link(body.name, body.purposes, body.email, body.language, postern)
@@ -53,7 +53,7 @@ async def create_customer_link(call: Call[NewCustomerLink, None, GovernedPath], 
 
 @endpoint.get(_LINKS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_customer_links(call: Call[None, None, GovernedPath], postern: Postern) -> SetupLinkList:
-    """List the set-up links that platform owners made for an organization, the newest first
+    """List the setup links that platform owners made for an organization, the newest first
 
     Links that have ended are in the list, too. Links that members of the organization made are not.
     """
@@ -64,9 +64,9 @@ async def list_customer_links(call: Call[None, None, GovernedPath], postern: Pos
 
 @endpoint.get(_LINK, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
 async def get_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> SetupLinkRecord:
-    """Get a set-up link that a platform owner made
+    """Get a setup link that a platform owner created
 
-    The link itself is in no answer but the one that made it. The drafts are what the customer has entered with it.
+    The link itself is only in the response that created it. The drafts are what the customer has entered with it.
     """
     found = await postern.tenancy.setup_links.get_for_platform(OrganizationId(call.path.org_id), SetupLinkId(call.path.link_id))
     return setup_link_record(found, postern.foundation.clock.now(), postern)
@@ -74,9 +74,9 @@ async def get_customer_link(call: Call[None, None, CustomerLinkPath], postern: P
 
 @endpoint.delete(_LINK, caller=PLATFORM_OWNER, status=204, refuses=(NotFound,), tags=_TAGS)
 async def revoke_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> NoBody:
-    """Revoke a set-up link that a platform owner made
+    """Revoke a setup link that a platform owner created
 
-    The link opens nothing from the next request on, and what was set up with it goes, unless it is active. This cannot be undone.
+    The link opens nothing with the next request, and what was set up with it goes, unless it is active. This cannot be undone.
     """
     path = call.path
     await postern.tenancy.setup_links.revoke_for_platform(call.caller, OrganizationId(path.org_id), SetupLinkId(path.link_id), call.actor)
@@ -85,9 +85,9 @@ async def revoke_customer_link(call: Call[None, None, CustomerLinkPath], postern
 
 @endpoint.post(f"{_LINK}/release", caller=PLATFORM_OWNER, limit=CREDENTIALS, status=204, refuses=(NotFound,), tags=_TAGS)
 async def release_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> NoBody:
-    """Take a set-up link that a platform owner made from the browser that owns it
+    """Release a platform owner's setup link from its browser
 
-    The next browser that presses the link's button owns it, and goes on where the other one stopped.
+    The next browser that presses the link's button owns it, and continues where the other one stopped.
     """
     path = call.path
     await postern.tenancy.setup_links.release_for_platform(call.caller, OrganizationId(path.org_id), SetupLinkId(path.link_id), call.actor)

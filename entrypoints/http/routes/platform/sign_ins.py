@@ -65,7 +65,7 @@ class ServiceLogins(msgspec.Struct, frozen=True):
     """The number of sign-ins to a service."""
 
     service_id: UUID
-    """The service's id."""
+    """The service's ID."""
     service_name: Annotated[str, example("Billing")]
     """The service's name; for a deleted service, its last name."""
     count: _Logins
@@ -96,7 +96,7 @@ class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
     total_users: Annotated[int, example(1204)]
     """The number of accounts that are not deactivated."""
     mfa_enabled_users: Annotated[int, example(640)]
-    """The number of these accounts that have a second factor."""
+    """The number of these accounts that have MFA."""
     total_organizations: Annotated[int, example(31)]
     """The number of organizations in any state."""
     organizations_by_status: Annotated[Mapping[str, int], example({"active": 29, "pending": 2})]
@@ -125,7 +125,7 @@ async def list_login_trends(call: Call[None, SpanQuery, OrganizationPath, Member
 async def get_failed_logins(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> FailedLogins:
     """Count the failed attempts to sign in on each of the last thirty days
 
-    Attempts of people who have been there, or are members by their own act. The log of sign-ins has each of them with its reason.
+    Attempts of people who have been there, or are confirmed members. The log of sign-ins has each of them with its reason.
     """
     found = await postern.platform.analytics.failures(call.caller.organization)
     return FailedLogins(found.since.isoformat(), [LoginTrend(one.day.isoformat(), one.logins) for one in found.days])
@@ -143,7 +143,7 @@ async def list_logins_by_service(call: Call[None, SpanQuery, OrganizationPath, M
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def list_logins_by_provider(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
-    """List the number of sign-ins in each way, the most used way first
+    """List the number of sign-ins by method, the most used first
 
     It counts the sign-ins from `start_date` to `end_date`, or those of the last thirty days.
     """
@@ -202,7 +202,7 @@ class SignInsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The span begins at `since` and ends before `until`. Both need their offset from UTC."""
 
     person: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_PERSON, examples=["ada@example.org"])] | None = None
-    """Only attempts of this person: the e-mail address, or the id."""
+    """Only attempts of this person: the email address, or the ID."""
     service_id: ServiceUuid | None = None
     """Only attempts to sign in to this service."""
     provider: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_PROVIDER, examples=["password"])] | None = None
@@ -210,13 +210,13 @@ class SignInsQuery(msgspec.Struct, frozen=True, kw_only=True):
     success: bool | None = None
     """Only attempts that got in, or only those that did not."""
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only attempts from this moment on. State the offset from UTC."""
+    """Only attempts at or after this time. Include the UTC offset."""
     until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only attempts before this moment. State the offset from UTC."""
+    """Only attempts before this time. Include the UTC offset."""
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of entries in the answer. A number above the maximum is refused."""
+    """The maximum number of entries to return. Values above the maximum are rejected."""
 
 
 class SignInRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,7 +226,7 @@ class SignInRecord(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID | None
     """The person; null if the person has been forgotten."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's present address; null if the account is deleted."""
+    """The person's present email address; null if the account is deleted."""
     name: PersonName | None
     service_id: UUID | None
     """The service that the person signed in to; null for the organization itself."""
@@ -240,11 +240,11 @@ class SignInRecord(msgspec.Struct, frozen=True, kw_only=True):
     failure: Annotated[LoginFailure, example("wrong_password")] | None
     """The reason why the person did not get in; null if the person did."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The address that the attempt came from; null if it has been forgotten."""
+    """The IP address that the attempt came from; null if it has been deleted."""
     country: Annotated[str, example("DE")] | None
-    """The country of that address; null if it is not known."""
+    """The country of that IP address; null if it is not known."""
     city: Annotated[str, example("Berlin")] | None
-    """The city of that address; null if it is not known."""
+    """The city of that IP address; null if it is not known."""
     created_at: datetime
     """When the person tried."""
 
@@ -268,10 +268,10 @@ class SignInList(msgspec.Struct, frozen=True):
 async def list_sign_ins(call: Call[None, SignInsQuery, OrganizationPath, Member], postern: Postern) -> SignInList:
     """List attempts to sign in to the organization and its services, the newest first
 
-    You get the attempts of members by their own act, and of people who have signed in to the service before. Wrong passwords of others are
-    not told to you. Visits that a service refuses have the `failure` `not_member` or `no_role`; those that a hook refuses have
+    Returns the attempts of confirmed members, and of people who have signed in to the service before. Wrong passwords of others are not
+    told to you. Visits that a service refuses have the `failure` `not_member` or `no_role`; those that a hook refuses have
     `refused_by_hook`, `hook_wants_factor` or `hook_silent`. Attempts stay as long as the installation keeps them. Filtered lists of one
-    organization are made one after the other; if too many requests wait, the answer is 503.
+    organization are made one after the other; if too many requests wait, the response is 503.
     """
     query = call.query
     user, email = (None, None) if query.person is None else person_wanted(query.person)

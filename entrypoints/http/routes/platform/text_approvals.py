@@ -35,23 +35,23 @@ _Version = Annotated[
 
 
 class ComparedTextRecord(msgspec.Struct, frozen=True):
-    """An own text beside ours."""
+    """A custom text beside the default."""
 
     language: Annotated[str, example("de")]
     """The language of both."""
     key: Annotated[str, example("mail_invitation.subject")]
     """The key of the text."""
     ours: Annotated[str, example("Invitation to {organization}")]
-    """Our text; empty where we have none."""
+    """The default text; empty if there is none."""
     own: Annotated[str, example("Welcome to {organization}")]
-    """The organization's text."""
+    """The organization's custom text."""
 
 
 class TextApprovalRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The own texts of an organization."""
+    """The custom texts of an organization."""
 
     org_id: Id
-    """The organization's id."""
+    """The organization's ID."""
     org_slug: Annotated[str, example("acme")]
     """The organization's slug."""
     org_name: Annotated[str, example("Acme")]
@@ -70,36 +70,36 @@ class TextApproval(msgspec.Struct, frozen=True):
     """The texts that you have seen."""
 
     version: _Version
-    """The version of the texts that you have read. If the organization has others by now, the answer is 409."""
+    """The version of the texts that you have read. If the organization has others by now, the response is 409."""
 
 
 class TextRulesBody(msgspec.Struct, frozen=True, kw_only=True):
-    """Where own texts of organizations wait for an approval."""
+    """Where custom texts of organizations need an approval."""
 
     mails: bool = True
-    """In mails that the installation's server sends to people who have no tie of their own to the organization. Until the approval, such
-    mails say it in our words.
+    """In emails that the installation's server sends to people who are not confirmed members. Until the approval, such emails use the
+    default text.
     """
     pages: bool = False
-    """On pages. Until the approval, pages say it in our words."""
+    """On pages. Until the approval, pages use the default text."""
 
 
 @endpoint.get(_APPROVALS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_text_approvals(_call: Call, postern: Postern) -> Sequence[TextApprovalRecord]:
-    """List the own texts of organizations
+    """List the custom texts of organizations
 
-    Each beside ours. Texts without an approval come first, those that have waited longest before the others; 100 organizations at most, and
-    no further one behind 5000 texts.
+    Each beside the default. Texts without an approval come first, the longest waiting at the top; 100 organizations at most, and none after
+    5000 texts.
     """
     return [_record(one) for one in await postern.platform.text_approvals.list()]
 
 
 @endpoint.post(_APPROVAL, caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(BadRequest, NotFound, Conflict), status=204, tags=_TAGS)
 async def approve_texts(call: Call[TextApproval, None, GovernedPath], postern: Postern) -> NoBody:
-    """Approve the own texts of an organization
+    """Approve the custom texts of an organization
 
-    The approval counts for exactly the texts of this version: from now on, mails by the installation's server carry them to everybody. When
-    the organization changes a text, its texts wait again.
+    The approval is valid for exactly this version: from now on, emails by the installation's server use the texts. When the organization
+    changes a text, its texts need an approval again.
     """
     await postern.platform.text_approvals.approve(call.caller, OrganizationId(call.path.org_id), call.body.version, call.actor)
     return NO_BODY
@@ -107,9 +107,9 @@ async def approve_texts(call: Call[TextApproval, None, GovernedPath], postern: P
 
 @endpoint.delete(_APPROVAL, caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(NotFound,), status=204, tags=_TAGS)
 async def end_text_approval(call: Call[None, None, GovernedPath], postern: Postern) -> NoBody:
-    """Take back the approval of an organization's own texts
+    """Revoke the approval of an organization's custom texts
 
-    Mails that are on their way stay as they are. It counts for former texts too, if they were approved and others are there now.
+    Emails on their way are unchanged. It also revokes the approval of earlier texts.
     """
     await postern.platform.text_approvals.withdraw(call.caller, OrganizationId(call.path.org_id), call.actor)
     return NO_BODY
@@ -117,16 +117,16 @@ async def end_text_approval(call: Call[None, None, GovernedPath], postern: Poste
 
 @endpoint.get(_RULES, caller=PLATFORM_OWNER, tags=_TAGS)
 async def get_text_rules(_call: Call, postern: Postern) -> TextRulesBody:
-    """Get where own texts of organizations wait for an approval
+    """Get where custom texts of organizations need an approval
 
-    At first they do in mails, and not on pages.
+    By default in emails, and not on pages.
     """
     return _rules(await postern.platform.text_approvals.rules())
 
 
 @endpoint.put(_RULES, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, tags=_TAGS)
 async def set_text_rules(call: Call[TextRulesBody], postern: Postern) -> TextRulesBody:
-    """Set where own texts of organizations wait for an approval
+    """Set where custom texts of organizations need an approval
 
     Every process of the installation follows within seconds.
     """

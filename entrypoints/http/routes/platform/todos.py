@@ -23,7 +23,7 @@ _TAGS: Final = ("organizations",)
 
 
 class TodoRecord(msgspec.Struct, frozen=True):
-    """Something that waits for a decision, or that will break if nobody decides."""
+    """Something that needs a decision, or that will fail without one."""
 
     todo: Todo
     """What it is about."""
@@ -33,18 +33,18 @@ class TodoRecord(msgspec.Struct, frozen=True):
 
 @endpoint.get("/api/organizations/{org_slug}/todos", caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
 async def list_todos(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[TodoRecord]:
-    """List what waits for a decision
+    """List what needs attention
 
-    Requests to join, and what was set up with a link and waits for an owner. Certificates and keys that end within thirty days, connections
-    with such certificates, and certificates that wait for an owner. Webhooks, a mail server and a SIEM that fail, and domains whose proof
-    is gone. Members without the second factor that the organization requires. Own texts beneath which a
-    release has changed ours. The list is empty when there is nothing to do.
+    Membership requests, and setups by link that await an owner. Certificates and keys that expire within thirty days, connections with such
+    certificates, and certificates that await an owner. Webhooks, an email server and a SIEM that fail, and domains that are no longer
+    verified. Members without the MFA that the organization requires. Custom texts whose default text has changed. The list is empty when
+    there is nothing to do.
     """
     return [TodoRecord(todo, count) for todo, count in (await postern.platform.todos.of(call.caller)).items()]
 
 
 class ExpiryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A certificate, key, token or domain that ends soon, or has ended."""
+    """A certificate, key, token or domain that expires soon, or has expired."""
 
     kind: Annotated[ExpiryKind, example("api_key")]
     """What it is: `application_certificate` signs an application's SAML assertions, `directory_certificate` is the last one of a directory,
@@ -52,7 +52,7 @@ class ExpiryRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     id: Id
     name: Annotated[str, example("Billing server")]
-    """The name of the thing. For the certificate of an application, the application's name."""
+    """The name of the object. For an application's certificate, the application's name."""
     service_slug: Annotated[str, example("billing")] | None
     """The slug of the service that it belongs to; null if it belongs to none."""
     organization_id: UUID | None
@@ -62,15 +62,15 @@ class ExpiryRecord(msgspec.Struct, frozen=True, kw_only=True):
     organization_name: Annotated[str, example("Acme")] | None
     """The organization's name; null for a key of the platform."""
     ends_at: datetime | None
-    """When it ends or has ended; null for a domain whose proof was not found at the last look."""
+    """When it expires or has expired; null for a domain that was not verified at the last check."""
     last_used_at: datetime | None
-    """When it was last used; null if never, or if nobody keeps that."""
+    """When it was last used; null if never, or if no one keeps that."""
     has_successor: bool
     """Whether the next certificate is there already."""
 
 
 class ExpiryList(msgspec.Struct, frozen=True):
-    """What ends soon."""
+    """What expires soon."""
 
     expiries: Sequence[ExpiryRecord]
     """Up to 200: domains, and then what ends first."""
@@ -84,19 +84,19 @@ class ExpiryList(msgspec.Struct, frozen=True):
     verb="expiry list",
 )
 async def list_expiries(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ExpiryList:
-    """List what ends within ninety days
+    """List what expires within ninety days
 
-    Certificates of applications and directories, also those that have ended; management keys, API keys and SCIM tokens, for thirty days
-    after their end; and domains whose proof was not found at the last look.
+    Certificates of applications and identity providers, also expired ones; management API keys, API keys and SCIM tokens, for thirty days
+    after they expire; and domains that were not verified at the last check.
     """
     return ExpiryList([_record(one) for one in await postern.platform.expiries.of(call.caller)])
 
 
 @endpoint.get("/api/platform/expiries", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=("platform",))
 async def list_expiries_of_platform(_call: Call[None, None, None, Caller], postern: Postern) -> ExpiryList:
-    """List what ends within ninety days in the whole installation
+    """List what expires within ninety days in the whole installation
 
-    The same as in an organization, for all active organizations, and the platform's own management keys.
+    The same as in an organization, for all active organizations, and the platform's own management API keys.
     """
     return ExpiryList([_record(one) for one in await postern.platform.expiries.everywhere()])
 

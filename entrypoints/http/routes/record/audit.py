@@ -42,7 +42,7 @@ _LONGEST_TARGET = 200
 
 class AuditEntryPath(OrganizationPath, frozen=True):
     entry_id: UUID
-    """The entry's id."""
+    """The entry's ID."""
 
 
 class AuditLogQuery(Paging, frozen=True, kw_only=True):
@@ -57,15 +57,15 @@ class AuditLogQuery(Paging, frozen=True, kw_only=True):
     target_id: (
         Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_TARGET, examples=["018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"])] | None
     ) = None
-    """Only entries about the thing with this id. Needs `target_type`."""
+    """Only entries about the thing with this ID. Needs `target_type`."""
     actor_id: UUID | None = None
     """Only actions of this person, or of this key."""
     success: Success | None = None
     """Only actions that succeeded, or only actions that failed."""
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only entries from this moment on. State the offset from UTC."""
+    """Only entries at or after this time. Include the UTC offset."""
     until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only entries before this moment. State the offset from UTC."""
+    """Only entries before this time. Include the UTC offset."""
 
 
 class AuditActorKey(msgspec.Struct, frozen=True):
@@ -74,29 +74,29 @@ class AuditActorKey(msgspec.Struct, frozen=True):
     name: Annotated[str, example("Billing server")]
     """The key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
-    """The beginning of the key."""
+    """The prefix of the key."""
 
 
 class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
-    """A person with today's address, an API key, a management key, a SCIM token, or a set-up link."""
+    """A person with today's email address, an API key, a management API key, a SCIM token, or a setup link."""
 
     id: Id
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's address; null for a key, a SCIM token or a set-up link."""
+    """The person's email address; null for a key, a SCIM token or a setup link."""
     name: PersonName | None = None
     is_platform_owner: IsPlatformOwner
     api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The API key; absent if somebody else acted."""
+    """The API key; absent if someone else acted."""
     management_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The management key; absent if somebody else acted."""
+    """The management API key; absent if someone else acted."""
     scim_token: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The SCIM token of a directory; absent if somebody else acted."""
+    """The SCIM token of a directory; absent if someone else acted."""
     setup_link: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The set-up link; absent if somebody else acted."""
+    """The setup link; absent if someone else acted."""
 
 
 class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
-    """The person whom an entry is about, with today's address."""
+    """The person whom an entry is about, with today's email address."""
 
     id: Id
     email: EmailAddress
@@ -119,15 +119,15 @@ class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     actor: AuditActor | None
     """The person, key, token or link that acted; null if the system acted by itself."""
     impersonator: AuditActor | None
-    """The platform owner who acted in the actor's name; null if nobody did."""
+    """The platform owner who acted in the actor's name; null if no one did."""
     action: Annotated[str, example("user.invited")]
     """The action."""
     target_type: Annotated[str, example("user")]
     """The kind of thing that the action was about."""
     target_id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The id of that thing."""
+    """The ID of that thing."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The address that the request came from; null if the system acted by itself."""
+    """The IP address that the request came from; null if the system acted by itself."""
     user_agent: Annotated[str, example("curl/8.14.1")] | None
     """The client's `User-Agent` header."""
     success: Success
@@ -151,7 +151,7 @@ class AuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
 
 
 class DetailedPagination(Pagination, frozen=True):
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
     total_pages: Annotated[int, example(3)]
     """How many pages there are."""
@@ -167,7 +167,7 @@ class AuditLogPage(msgspec.Struct, frozen=True):
     logs: Sequence[AuditEntryRecord]
     """The entries on this page, the newest first."""
     pagination: DetailedPagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
 
 class AuditEventType(msgspec.Struct, frozen=True):

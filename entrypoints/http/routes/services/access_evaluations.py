@@ -45,7 +45,7 @@ class AccessSubject(msgspec.Struct, frozen=True, kw_only=True):
     type: Annotated[_Member, example(SUBJECT_TYPE)]
     """`user`. No other subject has permissions."""
     id: Annotated[_Member, example(_USER)]
-    """The user's id."""
+    """The user's ID."""
 
 
 class AccessSubjectKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class AccessResource(msgspec.Struct, frozen=True, kw_only=True):
     type: Annotated[_Member, example(RESOURCE_TYPE)]
     """`service`. What the service's own objects are, the service knows alone."""
     id: Annotated[_Member, example("billing")]
-    """The service's slug or id."""
+    """The service's slug or ID."""
 
 
 class AccessEvaluationRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +152,7 @@ class AccessEvaluations(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AccessPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The place where a search goes on."""
+    """The place where a search continues."""
 
     token: _Word = ""
     """The `next_token` of the answer before."""
@@ -168,7 +168,7 @@ class AccessSubjectSearch(msgspec.Struct, frozen=True, kw_only=True):
     resource: AccessResource
     """With what."""
     page: AccessPage = AccessPage()
-    """Where the search goes on."""
+    """Where the search continues."""
 
     def question(self) -> AccessQuestion:
         return AccessQuestion(
@@ -188,7 +188,7 @@ class AccessActionSearch(msgspec.Struct, frozen=True, kw_only=True):
     resource: AccessResource
     """With what."""
     page: AccessPage = AccessPage()
-    """All are on one page, so nothing goes on."""
+    """All are on one page, so nothing continues."""
 
     def question(self) -> AccessQuestion:
         return AccessQuestion(
@@ -208,11 +208,11 @@ class AccessResourceSearch(msgspec.Struct, frozen=True, kw_only=True):
     action: AccessAction | None = None
     """May do what."""
     page: AccessPage = AccessPage()
-    """Where the search goes on."""
+    """Where the search continues."""
 
 
 class NextAccessPage(msgspec.Struct, frozen=True):
-    """Whether a search goes on."""
+    """Whether a search continues."""
 
     next_token: Annotated[str, example("")]
     """The next request sends it as `page.token`. Empty on the last page."""
@@ -224,16 +224,16 @@ class FoundAccessSubject(msgspec.Struct, frozen=True):
     type: Annotated[str, example(SUBJECT_TYPE)]
     """`user`."""
     id: Annotated[str, example(_USER)]
-    """The user's id."""
+    """The user's ID."""
 
 
 class FoundAccessSubjects(msgspec.Struct, frozen=True):
     """The users who have the permission."""
 
     page: NextAccessPage
-    """Where the search goes on. It stands first, for readers that begin before the end (section 8.3)."""
+    """Where the search continues. It comes first, for readers that begin before the end (section 8.3)."""
     results: Sequence[FoundAccessSubject]
-    """In the order of their ids. A page may be empty although the search goes on."""
+    """In the order of their IDs. A page may be empty although the search continues."""
 
 
 class FoundAccessAction(msgspec.Struct, frozen=True):
@@ -294,10 +294,10 @@ def get_authzen_configuration(_call: Call, postern: Postern) -> AuthZenConfigura
 
 @endpoint.post(EVALUATION, **_DECLARED)
 async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluation:
-    """Ask whether a user may do something, in the form of AuthZEN
+    """Evaluate a user's access (AuthZEN)
 
     A user whom the service does not have, another resource and an unknown action are no errors: the decision is no. A question without a
-    subject, an action or a resource is refused, and so is one of these without its members. The answer is never older than the request.
+    subject, an action or a resource is refused, and so is one of these without its members. The response is never older than the request.
     """
     (decision,) = await postern.services.rights.evaluate(call.caller, [_question(call.body.subject, call.body.action, call.body.resource)])
     return _answer(decision)
@@ -305,7 +305,7 @@ async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder
 
 @endpoint.post(EVALUATIONS, **_DECLARED)
 async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluations:
-    """Ask several such questions at once, in the form of AuthZEN
+    """Evaluate several access requests at once (AuthZEN)
 
     Each user is looked up once. The decision on a question that lacks something is no, and its `context.error` names what is missing. A
     subject, an action or a resource without its members is refused with all questions.
@@ -320,7 +320,7 @@ async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHol
 
 @endpoint.post(SUBJECTS, **_DECLARED)
 async def search_access_subjects(call: Call[AccessSubjectSearch, None, None, KeyHolder], postern: Postern) -> FoundAccessSubjects:
-    """Find the users who have a permission, in the form of AuthZEN
+    """Search the users who have a permission (AuthZEN)
 
     Each request looks at the next 500 users of the service. So a page may have fewer results than the next one.
     """
@@ -331,7 +331,7 @@ async def search_access_subjects(call: Call[AccessSubjectSearch, None, None, Key
 
 @endpoint.post(ACTIONS, **_DECLARED)
 async def search_access_actions(call: Call[AccessActionSearch, None, None, KeyHolder], postern: Postern) -> FoundAccessActions:
-    """Find the permissions that a user has, in the form of AuthZEN
+    """Search the permissions of a user (AuthZEN)
 
     Of the service whose key asks.
     """
@@ -341,9 +341,9 @@ async def search_access_actions(call: Call[AccessActionSearch, None, None, KeyHo
 
 @endpoint.post(RESOURCES, caller=key(Permission.READ_USERS), limit=UNLIMITED, refuses=(NotImplementedHere,), tags=("service-interface",))
 async def search_access_resources(_call: Call[AccessResourceSearch, None, None, KeyHolder], _postern: Postern) -> Never:
-    """Refuse a search for resources, in the form of AuthZEN
+    """Reject a search for resources (AuthZEN)
 
-    The service's own objects are not known here, so the answer is always 501.
+    The service's own objects are not known here, so the response is always 501.
     """
     raise NotImplementedHere("The service alone knows its objects: ask for the actions of a user instead")
 

@@ -40,7 +40,7 @@ _KEY = "/api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_
 
 class ApiKeyPath(ServicePath, frozen=True):
     api_key_id: UUID
-    """The API key's id."""
+    """The API key's ID."""
 
 
 class NewApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class NewApiKey(msgspec.Struct, frozen=True, kw_only=True):
     permissions: Annotated[tuple[Permission, ...], example(["read:users", "write:users"])]
     """The permissions of the key, for this service only. You cannot grant permissions that you do not have."""
     expires_in_days: Annotated[int, example(365)] | None = None
-    """The number of days until the key expires, 1 to 3650. If you leave it out, the key never expires."""
+    """The number of days until the key expires, 1 to 3650. If omitted, the key never expires."""
 
 
 class ApiKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +62,11 @@ class ApiKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Billing server")]
     """The key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
-    """The beginning of the key: enough to tell it from the others."""
+    """The prefix of the key, to tell it apart."""
     permissions: Annotated[Sequence[Permission], example(["read:users", "write:users"])]
     """The permissions of the key."""
     last_used_at: datetime | None
-    """When the key was last used, to the minute; null if it never was."""
+    """When the key was last used, with a precision of one minute; null if it never was."""
     expires_at: datetime | None
     """When the key expires; null if it never does."""
     created_at: CreatedAt
@@ -75,41 +75,41 @@ class ApiKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MadeUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a user that an API key made."""
+    """A user API key that an API key created."""
 
     id: Id
     user_id: UserUuid
     name: Annotated[str, example("Laptop")]
     """The key's name."""
     prefix: Annotated[str, example("acme_a1b2c3")]
-    """The beginning of the key."""
+    """The prefix of the key."""
 
 
 class ApiKeyDetail(ApiKeyRecord, frozen=True, kw_only=True):
-    """An API key, without the key itself, and what it made that lasts without it."""
+    """An API key, without the key itself, and what it created that lasts without it."""
 
     user_keys: Sequence[MadeUserKeyRecord] | None
-    """The keys of users that it made, the newest 1000; null unless you may see the users of services."""
+    """The user API keys that it created, the newest 1000; null unless you may see the users of services."""
 
 
 class DeletedApiKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What else ends."""
 
     end_made: Annotated[bool, example(True)] = False
-    """Also end the keys of users that the key made. You need the right to manage users of services."""
+    """Also end the user API keys that the key created. You need the right to manage users of services."""
 
 
 class CreatedApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The new API key. This is the only answer with the key itself."""
+    """The new API key. This is the only response with the key itself."""
 
     id: Id
     service_id: ServiceUuid
     name: Annotated[str, example("Billing server")]
     """The key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
-    """The beginning of the key: enough to tell it from the others."""
+    """The prefix of the key, to tell it apart."""
     key: Annotated[str, SHOWN_ONCE, example("sk_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
-    """The key, to send as `X-Api-Key`. No other answer shows it."""
+    """The key, to send as `X-Api-Key`. It is shown only once."""
     permissions: Annotated[Sequence[Permission], example(["read:users", "write:users"])]
     """The permissions of the key."""
     expires_at: datetime | None
@@ -139,7 +139,7 @@ class ApiKeyList(msgspec.Struct, frozen=True):
 async def create_api_key(call: Call[NewApiKey, None, ServicePath, Member], postern: Postern) -> CreatedApiKey:
     """Create an API key
 
-    For the service's own servers, which send the key as `X-Api-Key`. The key is shown only once: we keep just a digest of it. Its
+    For the service's own servers, which send the key as `X-Api-Key`. The key is shown only once: Postern stores only a digest of it. Its
     permissions hold for this service only, and you cannot grant permissions that you do not have.
     """
     body = call.body
@@ -158,7 +158,7 @@ async def create_api_key(call: Call[NewApiKey, None, ServicePath, Member], poste
 async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], postern: Postern) -> ApiKeyList:
     """List the API keys of a service, the newest first
 
-    The keys themselves are not shown: nobody can look them up. Expired keys stay listed until you delete them.
+    The keys themselves are never shown. Expired keys stay listed until you delete them.
     """
     asked = call.query
     found = await postern.services.api_keys.list(call.caller, call.path.service_slug, asked.limit, asked.offset)
@@ -167,7 +167,7 @@ async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], pos
 
 @endpoint.get(_KEY, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> ApiKeyDetail:
-    """Get an API key, and the keys of users that it made
+    """Get an API key, and the user API keys that it created
 
     The key itself is not shown.
     """
@@ -181,7 +181,7 @@ async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Poste
 async def delete_api_key(call: Call[None, DeletedApiKeyQuery, ApiKeyPath, Member], postern: Postern) -> NoBody:
     """Delete an API key
 
-    The key is refused from the next request on. This cannot be undone. The keys of users that it made go on working, unless you ask with
+    The key is refused with the next request. This cannot be undone. The user API keys that it created continue working, unless you ask with
     `end_made` that they end too.
     """
     path = call.path

@@ -25,7 +25,7 @@ _SECRETS = "/api/organizations/{org_slug}/services/{service_slug}/client-secrets
 
 class ClientSecretPath(ServicePath, frozen=True):
     client_secret_id: UUID
-    """The client secret's id."""
+    """The client secret's ID."""
 
 
 class ClientSecretRecord(msgspec.Struct, frozen=True):
@@ -33,22 +33,22 @@ class ClientSecretRecord(msgspec.Struct, frozen=True):
 
     id: Id
     prefix: Annotated[str, example("cs_d4e5f6")]
-    """The beginning of the secret: enough to tell it from the other one."""
+    """The prefix of the secret, to tell it apart."""
     created_by: UUID | None
     """The user who created the secret; null if the account was deleted."""
     created_at: CreatedAt
     last_used_at: datetime | None
-    """When the application last showed the secret, to the minute; null if it never did."""
+    """When the application last showed the secret, with a precision of one minute; null if it never did."""
 
 
 class CreatedClientSecret(msgspec.Struct, frozen=True):
-    """The new client secret. This is the only answer with the secret itself."""
+    """The new client secret. This is the only response with the secret itself."""
 
     id: Id
     prefix: Annotated[str, example("cs_d4e5f6")]
-    """The beginning of the secret: enough to tell it from the other one."""
+    """The prefix of the secret, to tell it apart."""
     client_secret: Annotated[str, SHOWN_ONCE, example("cs_d4e5f6_Rf2yT9uJ4kWq8ZxV6nBm1GhS")]
-    """The secret. No other answer shows it."""
+    """The secret. It is shown only once."""
     created_at: CreatedAt
 
 
@@ -66,7 +66,7 @@ async def create_client_secret(call: Call[None, None, ServicePath, Member], post
     """Create a client secret
 
     For `web` and `api` services. A service may have two secrets, so that you can replace one without an interruption: create the second,
-    put it in place of the first, then delete the first. The secret is shown only once: we keep just a digest of it.
+    put it in place of the first, then delete the first. The secret is shown only once: Postern stores only a digest of it.
     """
     created = await postern.services.client_secrets.create(call.caller, call.path.service_slug, call.actor)
     secret = created.secret
@@ -77,7 +77,7 @@ async def create_client_secret(call: Call[None, None, ServicePath, Member], post
 async def list_client_secrets(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ClientSecretRecord]:
     """List the client secrets of a service, the oldest first
 
-    The secrets themselves are not shown: nobody can look them up.
+    The secrets themselves are never shown.
     """
     listed = await postern.services.client_secrets.list(call.caller, call.path.service_slug)
     return [ClientSecretRecord(secret.id, secret.prefix, secret.created_by, secret.created_at, secret.last_used_at) for secret in listed]
@@ -89,8 +89,8 @@ async def list_client_secrets(call: Call[None, None, ServicePath, Member], poste
 async def delete_client_secret(call: Call[None, None, ClientSecretPath, Member], postern: Postern) -> NoBody:
     """Delete a client secret
 
-    The secret is refused from the next request on. A `web` service without any secret or key is a public client, which uses PKCE. The
-    refresh tokens that the service got as a confidential client are then refused: its users sign in again.
+    The secret is refused with the next request. A `web` service without any secret or key is a public client, which uses PKCE. The refresh
+    tokens that the service got as a confidential client are then refused: its users sign in again.
     """
     path = call.path
     await postern.services.client_secrets.delete(call.caller, path.service_slug, ClientSecretId(path.client_secret_id), call.actor)

@@ -43,21 +43,21 @@ class EndUserPath(OrganizationPath, frozen=True):
 
 
 class UserLockedOut(msgspec.Struct, frozen=True):
-    """What ended."""
+    """What was revoked."""
 
     account_locked: Annotated[bool, example(False)]
     """Whether the account is locked. If not, it is not the organization's to lock, and only what is the organization's own has ended."""
     sessions_ended: Annotated[int, example(2)]
-    """How many sessions ended."""
+    """The number of sessions revoked."""
     keys_ended: Annotated[int, example(1)]
-    """How many of the person's keys for applications ended."""
+    """The number of the person's user API keys revoked."""
 
 
 class EndUsersQuery(Paging, frozen=True, kw_only=True):
     """`search` is a part of the e-mail address, in any case; `service_id` is one of the organization's services."""
 
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH, examples=["ada@"])] = ""
-    """A part of the e-mail address, in upper or lower case."""
+    """A part of the email address, case-insensitive."""
     service_id: ServiceUuid | None = None
     """Only users of this service."""
 
@@ -84,7 +84,7 @@ class EndUserList(msgspec.Struct, frozen=True):
     users: Sequence[EndUserSummary]
     """The end users on this page, the newest account first."""
     pagination: Pagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
 
 class EndUserService(msgspec.Struct, frozen=True):
@@ -119,7 +119,7 @@ class EndUserDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
     email: EmailAddress
     name: PersonName | None
     email_verified: bool
-    """Whether the user has confirmed the address; false if the user never signed in."""
+    """Whether the user has confirmed the email address; false if the user never signed in."""
     created_at: CreatedAt
     """When the account was created. For a user who never signed in to one of the organization's services: when the account became a user.
     """
@@ -141,7 +141,7 @@ class SessionsRevoked(msgspec.Struct, frozen=True):
 
     message: MessageText
     sessions_revoked: Annotated[int, example(2)]
-    """How many sessions ended."""
+    """The number of sessions revoked."""
 
 
 _summary = shown(EndUser, EndUserSummary, named={"email": "email.address"})
@@ -167,7 +167,7 @@ async def list_end_users(call: Call[None, EndUsersQuery, OrganizationPath, Membe
     """List the end users of the organization's services, the newest account first
 
     Counting and searching stop at 10 000 users: a `total` of 10 000 means "10 000 or more", and later pages are refused with 400. Searches
-    within an organization run one after the other; if too many are waiting, the answer is 503. The answer to a `service_id` of another
+    within an organization run one after the other; if too many are waiting, the response is 503. The answer to a `service_id` of another
     organization is 404.
     """
     query = call.query
@@ -185,7 +185,7 @@ async def list_end_users(call: Call[None, EndUsersQuery, OrganizationPath, Membe
 async def get_end_user(call: Call[None, None, EndUserPath, Member], postern: Postern) -> EndUserDetailRecord:
     """Get an end user of the organization's services
 
-    The answer has the services that the person uses, and the open sessions there.
+    The response has the services that the person uses, and the open sessions there.
     """
     found = await postern.services.end_users.get(call.caller.organization, UserId(call.path.user_id))
     manages = call.caller.may(Capability.END_USERS_MANAGE)
@@ -208,7 +208,7 @@ async def revoke_end_user_sessions(call: Call[None, None, EndUserPath, Member], 
     """Sign an end user out of the organization's services
 
     The user's sessions and refresh tokens there stop working with the next request, and so do codes and approved devices that have no
-    session yet. Sessions elsewhere continue, and so does the user's membership in the organization. You may repeat this.
+    session yet. Sessions elsewhere continue, and so does the user's membership in the organization. The request can be repeated safely.
     """
     ended = await postern.services.end_users.end_sessions(call.caller.organization, UserId(call.path.user_id), call.actor)
     return SessionsRevoked("The end user is signed out of the organization's services", ended)
@@ -224,7 +224,7 @@ async def revoke_member_sessions(call: Call[None, None, EndUserPath, Member], po
     """Sign a member out of the organization and its services
 
     The member's sessions and refresh tokens there stop working with the next request, and so do codes and approved devices that have no
-    session yet. Sessions elsewhere continue, and so does the membership: the member can sign in again. You may repeat this.
+    session yet. Sessions elsewhere continue, and so does the membership: the member can sign in again. The request can be repeated safely.
     """
     user = UserId(call.path.user_id)
     ended = await postern.services.end_users.end_sessions(call.caller.organization, user, call.actor, of_member=True)
@@ -240,11 +240,11 @@ async def revoke_member_sessions(call: Call[None, None, EndUserPath, Member], po
     tags=_TAGS,
 )
 async def lock_end_user(call: Call[None, None, EndUserPath, Member], postern: Postern) -> UserLockedOut:
-    """Lock an end user's account in which somebody else may be
+    """Lock an end user's account in which someone else may be
 
-    If the organization has made the account and nobody else holds it, the account is locked: everything ends that lets anybody in, also
-    the password, and the person gets a mail with a link for a new one. Of any other person, the sessions in the organization's services
-    end, and the keys for its applications. You may repeat this.
+    If the organization has made the account and no one else holds it, the account is locked: everything ends that lets anyone in, also the
+    password, and the person gets an email with a link for a new one. Of any other person, the sessions in the organization's services end,
+    and the keys for its applications. The request can be repeated safely.
     """
     return _locked_out(await postern.services.end_users.lock(call.caller, UserId(call.path.user_id), call.actor))
 
@@ -258,12 +258,12 @@ async def lock_end_user(call: Call[None, None, EndUserPath, Member], postern: Po
     tags=("members",),
 )
 async def lock_member(call: Call[None, None, EndUserPath, Member], postern: Postern) -> UserLockedOut:
-    """Lock a member's account in which somebody else may be
+    """Lock a member's account in which someone else may be
 
-    If the organization has made the account and nobody else holds it, the account is locked: everything ends that lets anybody in, also
-    the password, and the person gets a mail with a link for a new one. Of any other member, the sessions in the organization and its
-    services end, and the keys for its applications. The membership stays. You cannot do this to yourself, nor to somebody who may do more
-    than you. You may repeat this.
+    If the organization has made the account and no one else holds it, the account is locked: everything ends that lets anyone in, also the
+    password, and the person gets an email with a link for a new one. Of any other member, the sessions in the organization and its services
+    end, and the keys for its applications. The membership stays. You cannot do this to yourself, nor to someone who may do more than you.
+    The request can be repeated safely.
     """
     return _locked_out(await postern.services.end_users.lock(call.caller, UserId(call.path.user_id), call.actor, of_member=True))
 

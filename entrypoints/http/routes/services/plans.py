@@ -49,7 +49,7 @@ PlanKey = Annotated[RoleSlug, example("team")]
 
 class PlanPath(ServicePath, frozen=True):
     plan_id: UUID
-    """The plan's id."""
+    """The plan's ID."""
 
 
 class NewPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,28 +60,28 @@ class NewPlan(msgspec.Struct, frozen=True, kw_only=True):
     price_cents: Annotated[int, example(1900)]
     """The price in the smallest unit of the currency; 0 or more."""
     currency: Annotated[Currency, example("eur")]
-    """The currency's three letters (ISO 4217), in upper or lower case."""
+    """The currency's three letters (ISO 4217), case-insensitive."""
     features: Annotated[Sequence[Word], example(["export", "priority-support"])] = ()
     """The features of the plan, each 1 to 100 characters. Every access token for the service has all of them, so keep the list short."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | None = None
-    """The id of the price at the payment provider. Without it, nobody can buy the plan."""
+    """The ID of the price at the payment provider. Without it, no one can buy the plan."""
     key: PlanKey | None = None
     """1 to 50 of a-z, 0-9, - and _, unique in the service. The key never changes. Without it, the plan gets one made of its name."""
 
 
 class PlanPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a plan. Fields that you leave out stay as they are."""
+    """A change of a plan. Omitted fields keep their values."""
 
     name: Annotated[Name, example("Team")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     price_cents: Annotated[int, example(1900)] | msgspec.UnsetType = msgspec.UNSET
     """The price in the smallest unit of the currency; 0 or more."""
     currency: Annotated[Currency, example("eur")] | msgspec.UnsetType = msgspec.UNSET
-    """The currency's three letters (ISO 4217), in upper or lower case."""
+    """The currency's three letters (ISO 4217), case-insensitive."""
     features: Annotated[Sequence[Word], example(["export", "priority-support"])] | msgspec.UnsetType = msgspec.UNSET
     """The new list of features, which replaces the old list."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The id of the price at the payment provider. Null removes it."""
+    """The ID of the price at the payment provider. Null removes it."""
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     service_id: ServiceUuid
     key: PlanKey
-    """The plan's name for programs and documents, unique in the service. It never changes."""
+    """The plan's name for clients and configuration files, unique in the service. It never changes."""
     name: Annotated[str, example("Team")]
     """The plan's name."""
     price_cents: Annotated[int, example(1900)]
@@ -100,7 +100,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     features: Annotated[Sequence[str], example(["export", "priority-support"])]
     """The features of the plan."""
     billing_price_id: Annotated[str, example("price_1PqR7s")] | None
-    """The id of the price at the payment provider. While it is null, nobody can buy the plan."""
+    """The ID of the price at the payment provider. While it is null, no one can buy the plan."""
     subscription_count: Annotated[int, example(12)]
     """The number of subscriptions to the plan that are active or past due."""
     created_at: CreatedAt
@@ -165,33 +165,33 @@ _SIGNATURES: Final = tuple(
 
 
 class NewCheckout(msgspec.Struct, frozen=True, kw_only=True):
-    """The plan to buy, and the addresses to come back to."""
+    """The plan to buy, and the return URLs."""
 
     plan_id: UUID
-    """The plan's id."""
+    """The plan's ID."""
     success_url: Annotated[Uri, example("https://app.example.com/welcome?session={CHECKOUT_SESSION_ID}")]
-    """The address that the payment provider sends the person to after paying. The address must be on an origin of the service's redirect
-    URIs. The provider replaces `{CHECKOUT_SESSION_ID}` by the checkout's id.
+    """The URL that the payment provider sends the person to after paying. It must have the origin of one of the service's redirect URIs.
+    The provider replaces `{CHECKOUT_SESSION_ID}` by the checkout's ID.
     """
     cancel_url: Annotated[Uri, example("https://app.example.com/pricing")]
-    """The address that the payment provider sends a person to who cancels. The rule for the origin is the same as for `success_url`."""
+    """The URL for a person who cancels. The rule for the origin is the same as for `success_url`."""
 
 
 class Checkout(msgspec.Struct, frozen=True, kw_only=True):
     """A page of the payment provider's, for one purchase."""
 
     checkout_url: Annotated[str, example("https://checkout.example.com/c/pay/cs_a1B2c3")]
-    """Send the person there, within the hour."""
+    """The URL of the checkout page. Send the person to it within the hour."""
     session_id: Annotated[str, example("cs_a1B2c3")]
-    """The checkout's id at the payment provider."""
+    """The checkout's ID at the payment provider."""
 
 
 class NewBillingPortal(msgspec.Struct, frozen=True, kw_only=True):
-    """The address to come back to."""
+    """The return URL."""
 
     return_url: Annotated[Uri, example("https://app.example.com/settings/billing")] | None = None
-    """The address must be on an origin of this installation, or of a redirect URI of one of the organization's services. Without it, the
-    person comes back to this installation's pages.
+    """The URL must have the origin of this installation, or of a redirect URI of one of the organization's services. If omitted, the person
+    returns to this installation's pages.
     """
 
 
@@ -199,7 +199,7 @@ class BillingPortal(msgspec.Struct, frozen=True, kw_only=True):
     """The payment provider's pages for the organization as its customer."""
 
     url: Annotated[str, example("https://billing.example.com/p/session/a1B2c3")]
-    """Send the person there soon: the link is short-lived and opens everything without a further sign-in."""
+    """The URL of the portal. Send the person to it soon: the link is short-lived and opens everything without a further sign-in."""
 
 
 class BillingEventReceived(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,12 +263,12 @@ async def open_billing_portal(call: Call[NewBillingPortal, None, OrganizationPat
     tags=("billing",),
 )
 async def receive_billing_event(call: Call[bytes], postern: Postern) -> BillingEventReceived:
-    """Take an event from the payment provider
+    """Receive an event from the payment provider
 
-    Register this address with the payment provider. The header `billing-signature` has the form `t=<seconds>,v1=<hex>`: HMAC-SHA256 of
+    Register this URL with the payment provider. The header `billing-signature` has the form `t=<seconds>,v1=<hex>`: HMAC-SHA256 of
     `<seconds>.<body>` under one of the secrets in `POSTERN_BILLING_WEBHOOK_SECRETS`, not more than five minutes ago. The provider's own
-    name for the header works, too. Events may come in any order and more than once. Events of types that Postern does not know are accepted
-    and have no effect.
+    name for the header works, too. Events can arrive in any order and more than once. Events of types that Postern does not know are
+    accepted and have no effect.
     """
     signature = next((stated for header in _SIGNATURES if (stated := call.request.says(header)) is not None), None)
     try:

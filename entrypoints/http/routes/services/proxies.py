@@ -43,7 +43,7 @@ class ProxyBody(msgspec.Struct, frozen=True, kw_only=True):
     """What is set of an application behind a proxy."""
 
     hosts: _Hosts = ()
-    """The application's hosts, at most 20: names without a port. Each lies in a domain that the organization has proved, or a platform
+    """The application's hosts, at most 20: names without a port. Each lies in a domain that the organization has verified, or a platform
     owner sets it; one host has one application.
     """
     rules: _Rules = ()
@@ -52,11 +52,11 @@ class ProxyBody(msgspec.Struct, frozen=True, kw_only=True):
     a dot, such as `/admin` in `/index.php/admin`, has to meet the rule that fits it, too, other than that of `/`. Rules do not see a query.
     """
     headers: _Headers = USUAL_HEADERS
-    """What the application is told in which header: `id`, `email` (only a proved one), `name`, `username`, `groups` (the person's teams),
+    """What the application is told in which header: `id`, `email` (only a verified one), `name`, `username`, `groups` (the person's teams),
     `roles` or `permissions`. Each answer has `Remote-User`, `Remote-Email`, `Remote-Name` and `Remote-Groups`, too.
     """
     idle_minutes: _Idle | None = None
-    """A session without use for so many minutes ends for the application: 5 to 43200. Null: it ends with the browser's session."""
+    """The idle timeout in minutes: 5 to 43200. Null: the session ends with the browser's session."""
 
 
 class ProxyRecord(ProxyBody, frozen=True, kw_only=True):
@@ -65,20 +65,20 @@ class ProxyRecord(ProxyBody, frozen=True, kw_only=True):
     approved_hosts: _Hosts
     """The hosts that a platform owner has set without a proof."""
     closed_hosts: Annotated[Sequence[_Host], example([])]
-    """The hosts that nothing comes through: nobody here has a proof of their domain any more, or another organization has one."""
+    """The hosts that nothing comes through: no one here has a proof of their domain any more, or another organization has one."""
 
 
 class ProxyPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of what is set of an application behind a proxy. Fields that you leave out stay as they are; a list replaces the old one."""
+    """A change of what is set of an application behind a proxy. Omitted fields keep their values; a list replaces the old one."""
 
     hosts: _Hosts | msgspec.UnsetType = msgspec.UNSET
-    """The application's hosts. A host that goes opens nothing from the next request on."""
+    """The application's hosts. A host that goes opens nothing with the next request."""
     rules: _Rules | msgspec.UnsetType = msgspec.UNSET
     """What each path asks for."""
     headers: _Headers | msgspec.UnsetType = msgspec.UNSET
     """What the application is told in which header."""
     idle_minutes: _Idle | msgspec.UnsetType | None = msgspec.UNSET
-    """The minutes without use after which a session ends; null for no such end."""
+    """The idle timeout in minutes; null for none."""
 
 
 class ProxyPreviewQuery(msgspec.Struct, frozen=True):
@@ -117,7 +117,7 @@ async def get_proxy(call: Call[None, None, ServicePath, Member], postern: Poster
 async def change_proxy(call: Call[ProxyPatch, None, ServicePath, Member], postern: Postern) -> ProxyRecord:
     """Change the hosts and rules of an application behind a proxy
 
-    The change counts from the next request on. If you are an owner of the platform, the hosts that you add need no proof.
+    The change counts with the next request. If you are an owner of the platform, the hosts that you add need no proof.
     """
     person = call.caller.signed_in
     for_platform = call.request.needs_no_proof or (person is not None and person.is_platform_owner)
@@ -128,7 +128,7 @@ async def change_proxy(call: Call[ProxyPatch, None, ServicePath, Member], poster
 
 @endpoint.get(f"{_PROXY}/preview", caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, verb="proxy preview", tags=_TAGS)
 async def preview_proxy(call: Call[None, ProxyPreviewQuery, ServicePath, Member], postern: Postern) -> ProxyPreview:
-    """Ask what a path of an application behind a proxy asks for
+    """Check which rules apply to a path behind a proxy
 
     The answer is what `/proxy/check` decides by. What follows a segment with a dot has to meet its own rule, too: `/index.php/admin` asks
     for what `/admin` asks for. A query decides nothing, so rules cannot guard an application that finds its pages by it (`/?r=admin`).

@@ -75,7 +75,7 @@ _Service = Annotated[ServiceSlug, example("shop")]
 
 class ResourceServerPath(OrganizationPath, frozen=True):
     resource_id: UUID
-    """The resource server's id."""
+    """The resource server's ID."""
 
 
 class ResourceScopeBody(msgspec.Struct, frozen=True):
@@ -86,10 +86,10 @@ class ResourceScopeBody(msgspec.Struct, frozen=True):
     description: _ScopeText
     """1 to 200 characters in plain words, without links and markup. People read it before they allow an application something."""
     permission: Annotated[PermissionKey, example("orders.read")] | None = None
-    """A permission of the service that stands for the API: a person must hold it, or the token does not have the scope."""
+    """A permission of the service that represents the API: a person must hold it, or the token does not have the scope."""
     acr_values: Annotated[Sequence[Word], example([TWO_FACTORS])] = ()
     """The sign-in must reach one of these (RFC 9470), or the token does not have the scope. The only value is
-    `http://schemas.openid.net/pape/policies/2007/06/multi-factor`, which asks for a second factor. Empty for any sign-in.
+    `http://schemas.openid.net/pape/policies/2007/06/multi-factor`, which asks for MFA. Empty for any sign-in.
     """
     max_age: _MaxAge | None = None
     """How old the sign-in may be when an application asks for the scope, in seconds: 60 to 2592000. The API compares `auth_time` of the
@@ -111,8 +111,8 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     """A new resource server."""
 
     identifier: _Identifier
-    """The address of the API, which clients send as `resource` and tokens have as `aud`. It is compared byte by byte, so write it as
-    programs do: https, the host in small letters, no default port, no `.` and `..` in the path, no fragment, at most 500 characters. For
+    """The URL of the API, which clients send as `resource` and tokens have as `aud`. It is compared byte by byte, so write it as programs
+    do: https, the host in small letters, no default port, no `.` and `..` in the path, no fragment, at most 500 characters. For
     development, `http` on `localhost`, `127.0.0.1` and `[::1]` works inside the organization. The identifier never changes.
     """
     name: _Name
@@ -124,19 +124,19 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     """The algorithm that signs tokens for the API. Choose RS256 if the API's library knows nothing else."""
     service_slug: _Service | None = None
-    """The service that stands for the API: its credentials introspect the API's tokens, and its permissions may guard scopes."""
+    """The service that represents the API: its credentials introspect the API's tokens, and its permissions may guard scopes."""
     admits: Admits = Admits.NAMED
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs = ()
     """The slugs of the named services. They count only if `admits` is `named`."""
     metadata_clients: MetadataClients = MetadataClients.OFF
-    """Whether clients that describe themselves in a document may ask: `off` for nobody's, `named` for those whose documents are at the
-    hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
+    """Whether clients that describe themselves in a document may ask: `off` for no one's, `named` for those whose documents are at the
+    hosts of `metadata_hosts`, `any` for everyone's. The organization and the API must both let a client in.
     """
     metadata_hosts: MetadataHosts = ()
     """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`."""
     registered_clients: RegisteredClients = RegisteredClients.OFF
-    """Whether programs on people's own devices that have registered themselves may sign people in: `on` lets them in where the API, or the
+    """Whether dynamically registered clients on people's own devices may sign people in: `on` lets them in where the API, or the
     organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
     """
     exchanges: _Slugs = ()
@@ -146,7 +146,7 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a resource server. Fields that you leave out stay as they are; send at least one. A list replaces the old one."""
+    """A change of a resource server. Omitted fields keep their values; send at least one. A list replaces the old one."""
 
     name: _Name | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
@@ -157,19 +157,19 @@ class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
     access_token_alg: TokenAlgorithm | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs tokens for the API."""
     service_slug: _Service | msgspec.UnsetType | None = msgspec.UNSET
-    """The service that stands for the API; null for none."""
+    """The service that represents the API; null for none."""
     admits: Admits | msgspec.UnsetType = msgspec.UNSET
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs | msgspec.UnsetType = msgspec.UNSET
     """The slugs of the named services. They count only if `admits` is `named`."""
     metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether clients that describe themselves in a document may ask: `off` for nobody's, `named` for those whose documents are at the
-    hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
+    """Whether clients that describe themselves in a document may ask: `off` for no one's, `named` for those whose documents are at the
+    hosts of `metadata_hosts`, `any` for everyone's. The organization and the API must both let a client in.
     """
     metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
     """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`."""
     registered_clients: RegisteredClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether programs on people's own devices that have registered themselves may sign people in: `on` lets them in where the API, or the
+    """Whether dynamically registered clients on people's own devices may sign people in: `on` lets them in where the API, or the
     organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
     """
     exchanges: _Slugs | msgspec.UnsetType = msgspec.UNSET
@@ -181,11 +181,11 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     identifier: _Identifier
-    """The address of the API, which clients send as `resource` and tokens have as `aud`."""
+    """The URL of the API, which clients send as `resource` and tokens have as `aud`."""
     name: _Name
     """The name that people read before they allow an application something."""
     state: Annotated[ResourceState, example("waiting")]
-    """`waiting`: nobody has shown whose host it is, and no tokens are made. `settling`: the identifier was another organization's, and no
+    """`waiting`: no one has shown whose host it is, and no tokens are made. `settling`: the identifier was another organization's, and no
     tokens are made before `active_from`. `active`: tokens are made.
     """
     development: Annotated[bool, example(False)]
@@ -197,7 +197,7 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     access_token_alg: Annotated[TokenAlgorithm, example("ES256")]
     """The algorithm that signs tokens for the API."""
     service_slug: _Service | None
-    """The service that stands for the API; null for none."""
+    """The service that represents the API; null for none."""
     admits: Admits
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs
@@ -205,19 +205,19 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     metadata_clients: MetadataClients
     """Whether clients that describe themselves in a document may ask. `all` of `admits` does not include them."""
     metadata_hosts: MetadataHosts
-    """The hosts of these documents, sorted. Programs that have registered themselves may lead there as well."""
+    """The hosts of these documents, sorted. Dynamically registered clients may lead there as well."""
     registered_clients: RegisteredClients
-    """Whether programs that have registered themselves may sign people in."""
+    """Whether dynamically registered clients may sign people in."""
     exchanges: _Slugs
     """The slugs of the services that may exchange tokens for one for this API, sorted."""
     verified_at: datetime | None
-    """When the organization proved the host; null if it has not."""
+    """When the organization verified the host; null if it has not."""
     checked_at: datetime | None
-    """When we last looked for the proof."""
+    """When Postern last looked for the proof."""
     approval_asked_at: datetime | None
     """When the organization asked the owners of the platform for an approval; null if it does not wait for one."""
     approved_at: datetime | None
-    """When an owner of the platform approved the host in place of a proof; null if nobody did."""
+    """When an owner of the platform approved the host in place of a proof; null if no one did."""
     active_from: datetime | None
     """When the last token of the organization that had the identifier before is over; null if no other organization had it."""
     txt_name: Annotated[str, example("_postern-verification.api.acme.example")] | None
@@ -225,7 +225,7 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     txt_value: VerificationToken | None
     """The value of the TXT record."""
     file_url: Annotated[str, example("https://api.acme.example/.well-known/postern-verification.txt")] | None
-    """The address of the file that proves the host as well. `http` works, too. We do not follow redirects."""
+    """The URL of the file that proves the host as well. `http` works, too. Postern does not follow redirects."""
     file_content: VerificationToken | None
     """The content of the file."""
     created_at: CreatedAt
@@ -254,11 +254,11 @@ async def list_resource_servers(call: Call[None, None, OrganizationPath, Member]
 async def create_resource_server(call: Call[NewResourceServer, None, OrganizationPath, Member], postern: Postern) -> ResourceServerRecord:
     """Register an API as the audience of tokens
 
-    One issuer serves all organizations, so no tokens are made before the organization has proved the host: publish the record or the file
-    from the answer, then verify the host. If the organization has proved the same host for something else, tokens are made at once. For a
+    One issuer serves all organizations, so no tokens are made before the organization has verified the host: publish the record or the file
+    from the answer, then verify the host. If the organization has verified the same host for something else, tokens are made at once. For a
     host that has no name in DNS, ask the owners of the platform for an approval. A claim that waits keeps no other organization from the
-    identifier. An identifier that tokens were made for is never given to another organization, except to one that proves the host when
-    the earlier one had an approval alone.
+    identifier. An identifier that tokens were made for is never given to another organization, except to one that proves the host when the
+    earlier one had an approval alone.
     """
     body = call.body
     server = await postern.services.resource_servers.create(call.caller, body.identifier, _settings(body), call.actor)
@@ -288,11 +288,11 @@ async def change_resource_server(
 
 @endpoint.post(f"{_SERVER}/verify", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def verify_resource_server(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> DomainVerification:
-    """Look for the proof that an organization owns the host of an API
+    """Verify the host of an API
 
-    Once we find the proof, tokens are made for the API, and approvals that other organizations have on the host end. Leave the proof
-    published: we look for it every week. When the proof is missing, the owners get a mail; after two further days without the proof, no
-    more tokens are made.
+    Once Postern finds the proof, tokens are made for the API, and approvals that other organizations have on the host end. Leave the proof
+    published: Postern looks for it every week. When the proof is missing, the owners get an email; after two further days without the
+    proof, no more tokens are made.
     """
     outcome = await postern.services.resource_servers.verify(call.caller, _id(call.path), call.actor)
     return DomainVerification(outcome.verified, outcome.message)
@@ -300,7 +300,7 @@ async def verify_resource_server(call: Call[None, None, ResourceServerPath, Memb
 
 @endpoint.post(f"{_SERVER}/ask-approval", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def request_resource_approval(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> ResourceServerRecord:
-    """Ask the owners of the platform to approve the host of an API
+    """Request approval of an API's host from platform owners
 
     For a host that you cannot prove. Until an owner of the platform approves it, no tokens are made. Asking again changes nothing.
     """

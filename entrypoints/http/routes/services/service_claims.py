@@ -36,7 +36,7 @@ _Into = Annotated[tuple[ClaimPlace, ...], example(["id_token", "userinfo"])]
 
 class ServiceClaimPath(ServicePath, frozen=True):
     claim_id: UUID
-    """The claim's id."""
+    """The claim's ID."""
 
 
 class NewServiceClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class NewServiceClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceClaimPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a claim. Fields that you leave out stay as they are."""
+    """A change of a claim. Omitted fields keep their values."""
 
     name: _Name | msgspec.UnsetType = msgspec.UNSET
     """The new name."""

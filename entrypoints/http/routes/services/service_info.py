@@ -23,7 +23,7 @@ _INFO = "/api/service/info"
 
 
 class ServiceInfoPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the service. A field that you leave out stays as it is. An API key can change nothing but the name."""
+    """A change of the service. An omitted field keeps its value. An API key can change nothing but the name."""
 
     name: Annotated[Name, example("Billing")] | msgspec.UnsetType = msgspec.UNSET
     """The new name, 1 to 100 characters."""
@@ -65,7 +65,7 @@ class ServiceAnalyticsRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def get_service_info(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
     """Get the service that the API key belongs to
 
-    The answer has the metadata of the service and of its organization, too. A key can read both, and change neither.
+    The response has the metadata of the service and of its organization, too. A key can read both, and change neither.
     """
     holder = call.caller
     kept = await postern.services.service_info.metadata(holder)
@@ -88,7 +88,7 @@ async def change_service_info(call: Call[ServiceInfoPatch, None, None, KeyHolder
 async def get_service_analytics(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceAnalyticsRecord:
     """Get figures on how much the service is used
 
-    Users and subscriptions are counted as of now, sign-ins over the last thirty days.
+    Users and subscriptions are counted now, sign-ins over the last thirty days.
     """
     found = await postern.services.service_analytics.get(call.caller)
     return _analytics(found)

@@ -98,7 +98,7 @@ async def create_service_permission(
 ) -> ServicePermissionRecord:
     """Add a permission to a service
 
-    Nobody has the permission yet: give it to a role of the service. Postern does nothing with a permission but tell it to the application.
+    No one has the permission yet: give it to a role of the service. Postern does nothing with a permission but tell it to the application.
     """
     body = call.body
     return _record(await postern.services.permissions.create(call.caller, call.path.service_slug, body.key, body.description, call.actor))
@@ -110,9 +110,9 @@ async def create_service_permission(
 async def change_service_permission(
     call: Call[ServicePermissionPatch, None, ServicePermissionPath, Member], postern: Postern
 ) -> ServicePermissionRecord:
-    """Describe a permission anew
+    """Describe a permission again
 
-    The key of a permission never changes, so applications go on to know it.
+    The key of a permission never changes, so applications continue to know it.
     """
     path = call.path
     return _record(
@@ -126,7 +126,7 @@ async def change_service_permission(
 async def delete_service_permission(call: Call[None, None, ServicePermissionPath, Member], postern: Postern) -> NoBody:
     """Delete a permission
 
-    The service's roles lose it, and an application that asks is told so from the next request on. Its key is not used again.
+    The service's roles lose it, and an application that asks is told so with the next request. Its key is not used again.
     """
     path = call.path
     await postern.services.permissions.delete(call.caller, path.service_slug, path.permission_key, call.actor)
@@ -158,11 +158,11 @@ class NewServiceRole(msgspec.Struct, frozen=True):
     description: Annotated[RoleDescription, example("Writes invoices")] = ""
     """Up to 500 characters."""
     given_to_everybody: bool = False
-    """Whether everybody who signs in to the service holds the role. Such a role lets nobody in."""
+    """Whether everyone who signs in to the service holds the role. Such a role lets no one in."""
 
 
 class ServiceRolePatch(msgspec.Struct, frozen=True):
-    """A change of a role. Fields that you leave out stay as they are."""
+    """A change of a role. Omitted fields keep their values."""
 
     name: Annotated[Name, example("Editor")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
@@ -171,7 +171,7 @@ class ServiceRolePatch(msgspec.Struct, frozen=True):
     description: Annotated[RoleDescription, example("Writes invoices")] | msgspec.UnsetType = msgspec.UNSET
     """Up to 500 characters."""
     given_to_everybody: Annotated[bool, example(False)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether everybody who signs in to the service holds the role."""
+    """Whether everyone who signs in to the service holds the role."""
 
 
 class ServiceRoleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +187,7 @@ class ServiceRoleRecord(msgspec.Struct, frozen=True, kw_only=True):
     permissions: Annotated[Sequence[str], example(["invoices:write"])]
     """The keys of the role's permissions, sorted."""
     given_to_everybody: Annotated[bool, example(False)]
-    """Whether everybody who signs in to the service holds the role."""
+    """Whether everyone who signs in to the service holds the role."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -224,7 +224,7 @@ async def create_service_role(call: Call[NewServiceRole, None, ServicePath, Memb
 async def get_service_role(call: Call[None, None, ServiceRolePath, Member], postern: Postern) -> ServiceRoleRecord:
     """Get one of a service's roles
 
-    The answer has the permissions that the role gives.
+    The response has the permissions that the role gives.
     """
     return _record_service_role(await postern.services.service_roles.get(call.caller, call.path.service_slug, call.path.role_slug))
 
@@ -235,7 +235,7 @@ async def get_service_role(call: Call[None, None, ServiceRolePath, Member], post
 async def change_service_role(call: Call[ServiceRolePatch, None, ServiceRolePath, Member], postern: Postern) -> ServiceRoleRecord:
     """Change a role of a service
 
-    An application that asks is told the change from the next request on; tokens have it when they are made anew.
+    An application that asks is told the change with the next request; tokens have it when they are made again.
     """
     path, change = call.path, _change(call.body)
     return _record_service_role(
@@ -247,8 +247,8 @@ async def change_service_role(call: Call[ServiceRolePatch, None, ServiceRolePath
 async def delete_service_role(call: Call[None, None, ServiceRolePath, Member], postern: Postern) -> NoBody:
     """Delete a role of a service
 
-    Its assignments end with it. A service with the policy `assigned` refuses the people who hold none of its roles any more, from the next
-    request on. The slug is not used again.
+    Its assignments end with it. A service with the policy `assigned` refuses the people who hold none of its roles any more, with the next
+    request. The slug is not used again.
     """
     await postern.services.service_roles.delete(call.caller, call.path.service_slug, call.path.role_slug, call.actor)
     return NO_BODY
@@ -264,7 +264,7 @@ _ASSIGNMENTS = "/api/organizations/{org_slug}/services/{service_slug}/assignment
 
 class AssignmentPath(ServicePath, frozen=True):
     assignment_id: UUID
-    """The assignment's id."""
+    """The assignment's ID."""
 
 
 class AssignmentsQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,7 +277,7 @@ class AssignmentsQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of entries in the answer. A number above the maximum is refused."""
+    """The maximum number of entries to return. Values above the maximum are rejected."""
 
 
 class NewAssignment(msgspec.Struct, frozen=True, kw_only=True):
@@ -288,9 +288,9 @@ class NewAssignment(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UserUuid | None = None
     """A member of the organization, or a user of the service."""
     organization_role: Annotated[Slug, example("admin")] | None = None
-    """The slug of a role of the organization: everybody who has exactly this role, as a member or by a team, holds the service's role."""
+    """The slug of a role of the organization: everyone who has exactly this role, as a member or by a team, holds the service's role."""
     team: Annotated[Slug, example("support")] | None = None
-    """The slug of a team: everybody in it holds the service's role."""
+    """The slug of a team: everyone in it holds the service's role."""
 
 
 class AssignmentRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -302,7 +302,7 @@ class AssignmentRecord(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID | None = None
     """The person who holds the role."""
     email: Annotated[str | None, example("ada@example.org")] = None
-    """The person's address, in lists, if you may see end users."""
+    """The person's email address, in lists, if you may see end users."""
     organization_role: Annotated[str | None, example("admin")] = None
     """The slug of the organization's role whose people hold the role."""
     team: Annotated[str | None, example("support")] = None
@@ -351,9 +351,9 @@ async def list_assignments(call: Call[None, AssignmentsQuery, ServicePath, Membe
 async def create_assignment(call: Call[NewAssignment, None, ServicePath, Member], postern: Postern) -> AssignmentRecord:
     """Assign a role of a service
 
-    To a person, to everybody with a role of the organization, or to a team. What was assigned to a person ends with the membership or with
+    To a person, to everyone with a role of the organization, or to a team. What was assigned to a person ends with the membership or with
     the use of the service. Only the owner of the organization may assign a role to a team that a directory fills, or to a role that such a
-    team has, and needs a recent proof of who they are.
+    team has, and must have reauthenticated recently.
     """
     body = call.body
     wanted = WantedAssignee(None if body.user_id is None else UserId(body.user_id), body.organization_role, body.team)
@@ -374,10 +374,10 @@ async def create_assignment(call: Call[NewAssignment, None, ServicePath, Member]
     tags=_TAGS,
 )
 async def delete_assignment(call: Call[None, None, AssignmentPath, Member], postern: Postern) -> NoBody:
-    """End an assignment
+    """Delete an assignment
 
-    It counts from the next request on. Of a person to whom no role of the service is assigned any more, a service with the policy
-    `assigned` refuses every request; if the assignment was the person's own, their sessions in the service end.
+    It counts with the next request. Of a person to whom no role of the service is assigned any more, a service with the policy `assigned`
+    refuses every request; if the assignment was the person's own, their sessions in the service end.
     """
     path = call.path
     await postern.services.assignments.remove(call.caller, path.service_slug, AssignmentId(path.assignment_id), call.actor)

@@ -43,20 +43,20 @@ class NewSubscription(msgspec.Struct, frozen=True, kw_only=True):
 
     user_id: UserUuid
     plan_id: UUID
-    """The plan's id."""
+    """The plan's ID."""
     status: SubscriptionStatus = SubscriptionStatus.ACTIVE
     """The first state of the subscription."""
     current_period_end: Moment | msgspec.UnsetType = msgspec.UNSET
-    """When the current period ends, with the offset from UTC; by default thirty days from now."""
+    """When the current period ends, with the UTC offset; by default thirty days from now."""
 
 
 class SubscriptionPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a subscription. Fields that you leave out stay as they are."""
+    """A change of a subscription. Omitted fields keep their values."""
 
     status: Annotated[SubscriptionStatus, example("active")] | msgspec.UnsetType = msgspec.UNSET
     """The new state."""
     current_period_end: Moment | msgspec.UnsetType = msgspec.UNSET
-    """When the current period ends, with the offset from UTC."""
+    """When the current period ends, with the UTC offset."""
 
 
 class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     user_id: UserUuid
     plan_id: UUID
-    """The plan's id."""
+    """The plan's ID."""
     plan_name: Annotated[str, example("Team")]
     """The plan's name."""
     status: SubscriptionStatus
@@ -124,7 +124,7 @@ async def create_subscription(call: Call[NewSubscription, None, None, KeyHolder]
 async def get_user_subscription(call: Call[None, None, SubscriptionPath, KeyHolder], postern: Postern) -> SubscriptionRecord:
     """Get a user's subscription
 
-    You get the subscription that is active or past due; if there is none, the latest one.
+    Returns the subscription that is active or past due; if there is none, the latest one.
     """
     return _record(await postern.services.subscriptions.get(call.caller, UserId(call.path.user_id)))
 

@@ -43,17 +43,17 @@ class ServiceUserPath(msgspec.Struct, frozen=True):
 
 
 class NewServiceUser(msgspec.Struct, frozen=True):
-    """The address of the user."""
+    """The URL of the user."""
 
     email: EmailText
-    """The user's address."""
+    """The user's email address."""
 
 
 class ServiceUserPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a user. A field that you leave out stays as it is."""
+    """A change of a user. An omitted field keeps its value."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
-    """The new address. Send it alone, since it may be refused for reasons of its own."""
+    """The new email address. Send it alone, since it may be refused for reasons of its own."""
     metadata: MetadataObject | msgspec.UnsetType = msgspec.UNSET
     """What your service keeps of the user, in place of the old metadata: at most 4096 bytes of JSON, nested 5 deep."""
     profile: Values | msgspec.UnsetType = msgspec.UNSET
@@ -74,7 +74,7 @@ class ServiceUserDetailRecord(ServiceUserRecord, frozen=True, kw_only=True):
     """A user of the service, with what the service and its organization keep of the user."""
 
     metadata: MetadataObject
-    """What your service keeps of the user. Nobody else sees it but those who manage the organization's end users."""
+    """What your service keeps of the user. No one else sees it but those who manage the organization's end users."""
     profile: Values
     """The values of the organization's fields, by key."""
 
@@ -102,10 +102,10 @@ async def list_service_users(call: Call[None, OffsetPaging, None, KeyHolder], po
 async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder], postern: Postern) -> ServiceUserRecord:
     """Add a user to the service
 
-    If the address already has an account, this account becomes a user of the service, and the answer shows it unchanged. Otherwise we
-    create an account without a password. The account's person gets in by resetting the password, by an invitation, or with an external
-    account of the same address. We send no mail. You may repeat this: the answer is the same user each time, and no error. A key may do
-    this 60 times at once, then once a second.
+    If the address already has an account, this account becomes a user of the service, and the answer shows it unchanged. Otherwise Postern
+    creates an account without a password. The account's person gets in by resetting the password, by an invitation, or with an external
+    account of the same email address. Postern sends no mail. You may repeat this: the response is the same user each time, and no error. A
+    key may do this 60 times at once, then once a second.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     return _record(await postern.services.service_users.add(call.caller, email, call.actor))
@@ -115,18 +115,18 @@ async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder],
 async def get_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserDetailRecord:
     """Get a user of the service
 
-    The answer has what the service and its organization keep of the user. Somebody who is no user of the service is not found.
+    The response has what the service and its organization keep of the user. Someone who is no user of the service is not found.
     """
     return _whole(await postern.services.service_users.detail(call.caller, UserId(call.path.user_id)))
 
 
 @endpoint.patch(_USER, caller=key(Permission.WRITE_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserDetailRecord:
-    """Change what is kept of a user, or the user's e-mail address
+    """Change a user's data or email address
 
-    A change of the address is only possible if a key of this service created the account, nobody has proved the address, and the account
-    belongs to no organization, no other service and no platform owner. The new address counts as unverified, and all of the user's sessions
-    and mailed links end. We tell the old address by mail.
+    A change of the address is only possible if a key of this service created the account, no one has verified the address, and the account
+    belongs to no organization, no other service and no platform owner. The new email address counts as unverified, and all of the user's
+    sessions and magic links end. Postern notifies the old address by email.
     """
     body, users, user = call.body, postern.services.service_users, UserId(call.path.user_id)
     email = None if isinstance(body.email, msgspec.UnsetType) else email_field(body.email, postern.foundation.email_syntax)
@@ -142,9 +142,10 @@ async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath
 async def delete_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> NoBody:
     """Delete a user of the service
 
-    We delete all that the service has about the user: subscriptions, sessions, sign-ins. If a key of this service created the account and
-    nobody else holds it, we delete the account as well, unless the person has a subscription at another organization; otherwise the account
-    stays, and is no longer a user of this service. This cannot be undone. You cannot delete owners of organizations or of the platform.
+    Postern deletes all that the service has about the user: subscriptions, sessions, sign-ins. If a key of this service created the account
+    and no one else holds it, Postern deletes the account as well, unless the person has a subscription at another organization; otherwise
+    the account stays, and is no longer a user of this service. This cannot be undone. You cannot delete owners of organizations or of the
+    platform.
     """
     await postern.services.service_users.delete(call.caller, UserId(call.path.user_id), call.actor)
     return NO_BODY
@@ -160,7 +161,7 @@ class RoleGrant(msgspec.Struct, frozen=True):
     """An assignment that gives a person a role: to the person, if neither a team nor a role of the organization is named."""
 
     assignment_id: UUID
-    """The assignment's id."""
+    """The assignment's ID."""
     team: Annotated[str | None, example("support")]
     """The slug of the team that the role is assigned to."""
     organization_role: Annotated[str | None, example(None)]
@@ -175,7 +176,7 @@ class ServiceUserRole(msgspec.Struct, frozen=True):
     permissions: Annotated[Sequence[str], example(["invoices:write"])]
     """The keys of the role's permissions, sorted."""
     given_to_everybody: Annotated[bool, example(False)]
-    """Whether everybody who signs in to the service holds the role."""
+    """Whether everyone who signs in to the service holds the role."""
     given_by: Sequence[RoleGrant]
     """The assignments that give the role to the user, the oldest first."""
 
@@ -214,7 +215,7 @@ class PermissionCheckReason(msgspec.Struct, frozen=True, kw_only=True):
     role: Annotated[str | None, example("editor")]
     """The slug of a role that gives the permission."""
     given_by: RoleGrant | None
-    """An assignment that gives the user this role; null if everybody holds the role."""
+    """An assignment that gives the user this role; null if everyone holds the role."""
 
 
 class PermissionCheckResult(msgspec.Struct, frozen=True):
@@ -230,7 +231,7 @@ class PermissionCheckResult(msgspec.Struct, frozen=True):
 async def get_service_user_rights(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserRights:
     """Get the roles, permissions and teams of a user of the service
 
-    Each role names the assignments that give it. The answer is never older than the request.
+    Each role names the assignments that give it. The response is never older than the request.
     """
     user = UserId(call.path.user_id)
     explained = await postern.services.rights.explain(call.caller, user)
@@ -245,9 +246,9 @@ async def get_service_user_rights(call: Call[None, None, ServiceUserPath, KeyHol
 
 @endpoint.post("/api/service/check", caller=key(Permission.READ_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def check_permission(call: Call[PermissionCheck, None, None, KeyHolder], postern: Postern) -> PermissionCheckResult:
-    """Ask whether a user of the service has a permission
+    """Check whether a user of the service has a permission
 
-    For servers that ask at each act and keep no rights. The answer is never older than the request.
+    For servers that ask at each act and keep no rights. The response is never older than the request.
     """
     verdict = await postern.services.rights.check(call.caller, UserId(call.body.user_id), call.body.permission)
     by = None if verdict.by is None else _grant(verdict.by)

@@ -81,7 +81,7 @@ class ServicesQuery(msgspec.Struct, frozen=True, kw_only=True):
     service_type: ServiceType | None = None
     """Only services of this type."""
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """The most services to answer with; all of them by default. There is no upper limit."""
+    """The maximum number of services to return; all of them by default. There is no upper limit."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] = 0
     """The number of services to skip."""
 
@@ -96,11 +96,11 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     service_type: Annotated[ServiceType, example("web")]
     """The kind of application."""
     codehost_scopes: Annotated[Sequence[Word], example(["read:user"])] | None = None
-    """The scopes to ask codehost for; its usual ones if you leave this out."""
+    """The scopes to ask codehost for; its usual ones if omitted."""
     websuite_scopes: Annotated[Sequence[Word], example(["openid", "email"])] | None = None
-    """The scopes to ask websuite for; its usual ones if you leave this out."""
+    """The scopes to ask websuite for; its usual ones if omitted."""
     officesuite_scopes: Annotated[Sequence[Word], example(["openid", "email"])] | None = None
-    """The scopes to ask officesuite for; its usual ones if you leave this out."""
+    """The scopes to ask officesuite for; its usual ones if omitted."""
     redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/callback"])] = ()
     """The URIs that browsers may go to after sign-in. Each URI is compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | None = None
@@ -110,11 +110,11 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     trusted: bool = False
     """Whether members of the organization sign in without being asked for consent."""
     is_agent: bool = False
-    """Whether the service is an agent: it acts for people at one API, until a date that each of them chooses, and nobody signs in to it."""
+    """Whether the service is an agent: it acts for people at one API, until a date that each of them chooses, and no one signs in to it."""
     jwks: ClientKeys | None = None
     """The public keys that the application signs its client assertions with (`private_key_jwt`), as a JSON Web Key Set."""
     jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | None = None
-    """The address where the application publishes these keys, in place of `jwks`. We fetch the keys at once, and again when they are an
+    """The URL where the application publishes these keys, in place of `jwks`. Postern fetches the keys at once, and again when they are an
     hour old or an assertion is signed with an unknown key.
     """
     id_token_alg: TokenAlgorithm = TokenAlgorithm.RS256
@@ -122,11 +122,13 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: AssertionAudience = AssertionAudience.ISSUER
-    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
+    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the URL of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/signed-out"])] = ()
-    """The URIs that browsers may go to after sign-out. If you leave this out, browsers may go to any of the redirect URIs."""
+    """The URIs that browsers may go to after sign-out. If omitted, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | None = None
-    """The application's address for logout notices, which tell it of sessions that end (OpenID Connect Back-Channel Logout)."""
+    """The application's back-channel logout URI, which receives a logout token for each session that ends (OpenID Connect Back-Channel
+    Logout).
+    """
     backchannel_logout_session_required: Annotated[bool, example(True)] = False
     """Whether the application must learn which session has ended. Logout tokens always say so."""
     frontchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/bye")] | None = None
@@ -134,15 +136,17 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     of a redirect URI. Browsers without third-party cookies tell it nothing there: `backchannel_logout_uri` is better.
     """
     frontchannel_logout_session_required: Annotated[bool, example(True)] = False
-    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    """Whether the URL of the frame has `iss` and `sid`, which say whose session has ended."""
     profile: SecurityProfile = SecurityProfile.STANDARD
     """The security profile that the application and Postern hold each other to: `fapi2` for the FAPI 2.0 Security Profile."""
     session_lifetime_hours: _SessionHours | None = None
-    """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
+    """The session lifetime in hours; null for the organization's. The shorter of both applies."""
     session_idle_minutes: _IdleMinutes | None = None
-    """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
+    """The idle timeout in minutes; null for the organization's. The shorter of both applies."""
     most_sessions: _MostSessions | None = None
-    """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    """The maximum number of concurrent sessions of one person in the service; null for no limit. The next sign-in revokes the oldest
+    session.
+    """
     dpop_bound_access_tokens: bool = False
     """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449): each of its requests for tokens needs a proof."""
     metadata: Metadata = msgspec.field(default_factory=dict)
@@ -150,8 +154,8 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a service. Fields that you leave out stay as they are; send at least one. A list replaces the old one. Null clears a
-    field that can be null.
+    """A change of a service. Omitted fields keep their values; send at least one. A list replaces the old one. Null clears a field that can
+    be null.
     """
 
     name: Annotated[Name, example("Billing")] | msgspec.UnsetType = msgspec.UNSET
@@ -170,12 +174,12 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """The page where people enter the code of a device; null removes it."""
     sign_in_policy: Annotated[SignInPolicy, example("members")] | msgspec.UnsetType = msgspec.UNSET
     """The people who may sign in: `anyone`, only `members` of the organization, or only people to whom a role of the service is `assigned`.
-    Others who are signed in are refused from the next request on.
+    Others who are signed in are refused with the next request.
     """
     trusted: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether members of the organization sign in without being asked for consent."""
     is_agent: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the service is an agent: it acts for people at one API, until a date that each of them chooses, and nobody signs in to it.
+    """Whether the service is an agent: it acts for people at one API, until a date that each of them chooses, and no one signs in to it.
     All its sessions end when it becomes one.
     """
     jwks: ClientKeys | msgspec.UnsetType | None = msgspec.UNSET
@@ -183,37 +187,39 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     `jwks_uri`. Null removes them.
     """
     jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The address where the application publishes these keys, in place of `jwks`. We fetch the keys whenever you send this. Null removes
-    the address and the keys from it.
+    """The URL where the application publishes these keys, in place of `jwks`. Postern fetches the keys whenever you send this. Null removes
+    the URL and the keys from it.
     """
     id_token_alg: Annotated[TokenAlgorithm, example("ES256")] | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs the application's ID tokens."""
     access_token_alg: Annotated[TokenAlgorithm, example("RS256")] | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: Annotated[AssertionAudience, example("issuer")] | msgspec.UnsetType = msgspec.UNSET
-    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
+    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the URL of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/signed-out"])] | msgspec.UnsetType = (
         msgspec.UNSET
     )
     """The URIs that browsers may go to after sign-out. If empty, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The application's address for logout notices, which tell it of sessions that end. Null turns the notices off."""
+    """The application's back-channel logout URI, which receives a logout token for each session that ends. Null turns the notices off."""
     backchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the application must learn which session has ended. Logout tokens always say so."""
     frontchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/bye")] | msgspec.UnsetType | None = msgspec.UNSET
     """The application's page that browsers load in a frame at a sign-out, with scheme, host and port of a redirect URI. Null for none."""
     frontchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    """Whether the URL of the frame has `iss` and `sid`, which say whose session has ended."""
     profile: Annotated[SecurityProfile, example("fapi2")] | msgspec.UnsetType = msgspec.UNSET
     """The security profile, `fapi2` or `standard`. `fapi2` needs keys, and sets `dpop_bound_access_tokens` and `assertion_audience`. Codes
     and pushed requests that are under way end with a change.
     """
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
-    """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
+    """The session lifetime in hours; null for the organization's. The shorter of both applies."""
     session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
-    """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
+    """The idle timeout in minutes; null for the organization's. The shorter of both applies."""
     most_sessions: _MostSessions | msgspec.UnsetType | None = msgspec.UNSET
-    """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    """The maximum number of concurrent sessions of one person in the service; null for no limit. The next sign-in revokes the oldest
+    session.
+    """
     dpop_bound_access_tokens: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449). Tokens that it has already stay as they are."""
     metadata: Metadata | msgspec.UnsetType = msgspec.UNSET
@@ -232,7 +238,7 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     service_type: Annotated[ServiceType, example("web")]
     """The kind of application."""
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")]
-    """The id that the application identifies itself with. The id never changes."""
+    """The ID that the application identifies itself with. The ID never changes."""
     codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | None
     """The scopes that codehost is asked for; null for its usual ones."""
     websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None
@@ -252,35 +258,37 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     jwks: ClientKeys | None
     """The public keys that the application signs its client assertions with; null if there are none."""
     jwks_uri: Annotated[str, example("https://billing.acme.example/keys.json")] | None
-    """The address where the application publishes these keys; null if there is none."""
+    """The URL where the application publishes these keys; null if there is none."""
     id_token_alg: Annotated[TokenAlgorithm, example("RS256")]
     """The algorithm that signs the application's ID tokens."""
     access_token_alg: Annotated[TokenAlgorithm, example("ES256")]
     """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: Annotated[AssertionAudience, example("issuer")]
-    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
+    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the URL of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])]
     """The URIs that browsers may go to after sign-out. If empty, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[str, example("https://billing.acme.example/logged-out")] | None
-    """The application's address for logout notices, which tell it of sessions that end; null if there is none."""
+    """The application's back-channel logout URI, which receives a logout token for each session that ends; null if there is none."""
     backchannel_logout_session_required: Annotated[bool, example(True)]
     """Whether the application must learn which session has ended. Logout tokens always say so."""
     frontchannel_logout_uri: Annotated[str, example("https://billing.acme.example/bye")] | None
     """The application's page that browsers load in a frame at a sign-out; null if there is none."""
     frontchannel_logout_session_required: Annotated[bool, example(True)]
-    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    """Whether the URL of the frame has `iss` and `sid`, which say whose session has ended."""
     profile: Annotated[SecurityProfile, example("standard")]
     """The security profile that the application and Postern hold each other to: `standard`, or `fapi2`."""
     session_lifetime_hours: Annotated[int, example(12)] | None
-    """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
+    """The session lifetime in hours; null for the organization's. The shorter of both applies."""
     session_idle_minutes: Annotated[int, example(60)] | None
-    """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
+    """The idle timeout in minutes; null for the organization's. The shorter of both applies."""
     most_sessions: Annotated[int, example(3)] | None
-    """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    """The maximum number of concurrent sessions of one person in the service; null for no limit. The next sign-in revokes the oldest
+    session.
+    """
     dpop_bound_access_tokens: bool
     """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449)."""
     logo: Annotated[str, example("/logos/9f86d081884c7d65")] | None
-    """The path, below our address, at which we show the application's logo; null if there is none. Each logo has a new one."""
+    """The path, below Postern's base URL, at which Postern shows the application's logo; null if there is none. Each logo has a new one."""
     created_at: CreatedAt
 
 
@@ -372,7 +380,7 @@ async def create_service(call: Call[NewServiceBody, None, OrganizationPath, Memb
 async def list_services(call: Call[None, ServicesQuery, OrganizationPath, Member], postern: Postern) -> ServiceListAnswer:
     """List the organization's services, the oldest first
 
-    Without `limit` you get all of them. The answer also says how many services the organization may have.
+    Without `limit` you get all of them. The response also says how many services the organization may have.
     """
     query = call.query
     limit = None if query.limit is None else min(query.limit, _MOST)
@@ -384,7 +392,7 @@ async def list_services(call: Call[None, ServicesQuery, OrganizationPath, Member
 async def get_service(call: Call[None, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
     """Get one of the organization's services
 
-    The answer has the service's metadata, which the list leaves out. Client secrets are in no answer but the one that made them.
+    The response has the service's metadata, which the list leaves out. Client secrets are only in the response that created them.
     """
     found = await postern.services.services.get(call.caller, call.path.service_slug)
     return _with_metadata(found) if call.caller.may(Capability.SERVICES_MANAGE) else _with_metadata(replace(found, metadata=None))
@@ -396,8 +404,8 @@ async def get_service(call: Call[None, None, ServicePath, Member], postern: Post
 async def change_service(call: Call[ServicePatch, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
     """Change a service
 
-    The slug and the client id never change. To change the type, first make the service suit the new type: a public service has no client
-    secrets, and a confidential service has no redirect URI with a scheme of its own. While you act in somebody's name, you can remove but
+    The slug and the client ID never change. To change the type, first make the service suit the new type: a public service has no client
+    secrets, and a confidential service has no redirect URI with a scheme of its own. While you act in someone's name, you can remove but
     not set the things that outlast the impersonation: addresses, keys, type, sign-in policy and trust.
     """
     change = change_of(call.body)
@@ -416,9 +424,9 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
 async def upload_service_logo(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
     """Upload the logo of a service
 
-    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side, which does not move. We keep what is drawn,
-    and drop metadata. People see it where they allow the application something, in their lists, and in mails that name it. An application
-    that nobody has registered has none.
+    The body is the image: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side, not animated. Postern keeps the image and strips
+    metadata. People see it where they allow the application something, in their lists, and in emails that name it. An application that no
+    one has registered has none.
     """
     declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
     changed = await postern.services.services.put_logo(call.caller, call.path.service_slug, call.body, call.actor, declared=declared)
@@ -429,7 +437,7 @@ async def upload_service_logo(call: Call[bytes, None, ServicePath, Member], post
 async def remove_service_logo(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
     """Remove the logo of a service
 
-    The answer is the same if there was none. Browsers that have shown the logo may keep it.
+    The response is the same if there was none. Browsers may have it cached.
     """
     await postern.services.services.remove_logo(call.caller, call.path.service_slug, call.actor)
     return NO_BODY
@@ -437,11 +445,11 @@ async def remove_service_logo(call: Call[None, None, ServicePath, Member], poste
 
 @endpoint.delete(_SERVICE, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
 async def delete_service(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
-    """Delete a service and all its data for good
+    """Delete a service and all its data permanently
 
     No request, token or key finds the service from now on, and its slug is free. A background job removes its plans, subscriptions, keys,
-    secrets, sessions and list of users, usually within a minute. People keep their accounts. You need a recent proof of who you are: of the
-    second factor, if you have one.
+    secrets, sessions and list of users, usually within a minute. People keep their accounts. Requires a recent sign-in or reauthentication,
+    with MFA if you have it enabled.
     """
     await postern.services.services.delete(call.caller, call.path.service_slug, call.actor)
     return NO_BODY

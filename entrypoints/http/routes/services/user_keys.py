@@ -59,7 +59,7 @@ _KeyName = Annotated[Name, example("Laptop")]
 
 class ServiceUserKeyPath(msgspec.Struct, frozen=True):
     user_key_id: UUID
-    """The user key's id."""
+    """The user key's ID."""
 
 
 class UserKeysQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class UserKeysQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of entries in the answer. A number above the maximum is refused."""
+    """The maximum number of entries to return. Values above the maximum are rejected."""
 
     @property
     def position(self) -> UserKeyId | None:
@@ -83,7 +83,7 @@ class ServiceUserKeysQuery(UserKeysQuery, frozen=True, kw_only=True):
 
 
 class NewServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A new key of a user."""
+    """A new user API key."""
 
     user_id: UserUuid
     name: _KeyName
@@ -91,22 +91,22 @@ class NewServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
     scopes: _Scopes = ()
     """The scopes of the key: of the API that the service's settings name. The user must hold the permissions that they need."""
     expires_in_days: Annotated[int, example(90)] | None = None
-    """The number of days until the key expires. If you leave it out, the key lives as long as the service's settings allow."""
+    """The number of days until the key expires. If omitted, the key lives as long as the service's settings allow."""
 
 
 class ServiceUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a user, without the key itself."""
+    """A user API key, without the key itself."""
 
     id: Id
     user_id: UserUuid
     name: _KeyName
     """The key's name."""
     prefix: Annotated[str, example("acme_a1b2c3")]
-    """The beginning of the key: enough to tell it from the others."""
+    """The prefix of the key, to tell it apart."""
     scopes: _Scopes
     """The scopes that the key was given."""
     last_used_at: datetime | None
-    """When the key was last found valid, to the minute; null if it never was."""
+    """When the key was last found valid, with a precision of one minute; null if it never was."""
     expires_at: datetime | None
     """When the key expires; null if it never does."""
     created_at: CreatedAt
@@ -115,16 +115,16 @@ class ServiceUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreatedServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The new key of a user. This is the only answer with the key itself."""
+    """The new user API key. This is the only response with the key itself."""
 
     id: Id
     user_id: UserUuid
     name: _KeyName
     """The key's name."""
     prefix: Annotated[str, example("acme_a1b2c3")]
-    """The beginning of the key: enough to tell it from the others."""
+    """The prefix of the key, to tell it apart."""
     key: Annotated[str, SHOWN_ONCE, example("acme_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsDfG6jK9qWe2RtUyIoPa4")]
-    """The key. No other answer shows it."""
+    """The key. It is shown only once."""
     scopes: _Scopes
     """The scopes of the key."""
     expires_at: datetime | None
@@ -142,7 +142,7 @@ class ServiceUserKeyList(msgspec.Struct, frozen=True):
 
 
 class UserKeyCheck(msgspec.Struct, frozen=True):
-    """A key that somebody showed to your API."""
+    """A key that someone showed to your API."""
 
     key: Annotated[Lines, example("acme_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsDfG6jK9qWe2RtUyIoPa4")]
     """The key, as it was shown. Any text may be sent."""
@@ -151,22 +151,22 @@ class UserKeyCheck(msgspec.Struct, frozen=True):
 
 
 class UserKeyVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether the key is valid, and whose it is. If it is not valid, the answer has the reason and nothing else."""
+    """Whether the key is valid, and whose it is. If it is not valid, the response has the reason and nothing else."""
 
     valid: bool
     """Whether your API may act for the user."""
     reason: Annotated[KeyReason, example(None)] | None = None
-    """Why the key is not valid. `unknown`: your service has no such key, or has it no more. `expired`. `off`: the service has turned keys
-    of users off. `barred`: the service does not admit the user now. `lacks_scope`: the key does not have every scope that you asked for,
-    or the user has lost the permission.
+    """Why the key is not valid. `unknown`: your service has no such key, or has it no more. `expired`. `off`: the service has turned user
+    API keys off. `barred`: the service does not admit the user now. `lacks_scope`: the key does not have every scope that you asked for, or
+    the user has lost the permission.
     """
     user_id: UserUuid | None = None
     key_id: Annotated[UUID, example("0199d3a0-0000-7000-8000-000000000001")] | None = None
-    """The key's id."""
+    """The key's ID."""
     name: _KeyName | None = None
     """The key's name."""
     scopes: _Scopes = ()
-    """The scopes that the key has at this moment."""
+    """The scopes that the key has at this time."""
     expires_at: datetime | None = None
     """When the key expires; left out if it never does."""
 
@@ -175,7 +175,7 @@ class UserKeyVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 async def list_service_user_keys(call: Call[None, ServiceUserKeysQuery, None, KeyHolder], postern: Postern) -> ServiceUserKeyList:
     """List the keys of the service's users, the newest first
 
-    The keys themselves are not shown: nobody can look them up. Expired keys stay listed for 30 days.
+    The keys themselves are never shown. Expired keys stay listed for 30 days.
     """
     asked = call.query
     user = None if asked.user_id is None else UserId(asked.user_id)
@@ -185,10 +185,10 @@ async def list_service_user_keys(call: Call[None, ServiceUserKeysQuery, None, Ke
 
 @endpoint.post(_KEYS, caller=key(Permission.WRITE_USER_KEYS), limit=UNLIMITED, status=201, refuses=(BadRequest,), tags=_TAGS)
 async def create_service_user_key(call: Call[NewServiceUserKey, None, None, KeyHolder], postern: Postern) -> CreatedServiceUserKey:
-    """Make a key for a user of the service
+    """Create a user API key
 
-    The key is for your own API, and opens nothing here. It is shown only once: we keep just a digest of it. The user must have come to the
-    service, and must be admitted at this moment.
+    The key is for your own API, and opens nothing here. It is shown only once: Postern stores only a digest of it. The user must have come
+    to the service, and must be admitted at this time.
     """
     made = await postern.services.user_keys.create(call.caller, UserId(call.body.user_id), _wanted(call.body), call.actor)
     return _created(made.key, key=made.text.reveal())
@@ -196,9 +196,9 @@ async def create_service_user_key(call: Call[NewServiceUserKey, None, None, KeyH
 
 @endpoint.post(f"{_KEYS}/verify", caller=key_with_body(Permission.VERIFY_USER_KEYS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def verify_service_user_key(call: Call[UserKeyCheck, None, None, Token], postern: Postern) -> UserKeyVerdict:
-    """Ask whether a key of a user is valid
+    """Check whether a user API key is valid
 
-    For your API, at each request that shows a key. The answer is never older than the request: the end of the key, of the user's place at
+    For your API, at each request that shows a key. The response is never older than the request: the end of the key, of the user's place at
     the service, or of the user's rights counts at once.
     """
     body, request = call.body, call.request
@@ -210,7 +210,7 @@ async def verify_service_user_key(call: Call[UserKeyCheck, None, None, Token], p
 
 @endpoint.get(_KEY, caller=key(Permission.READ_USER_KEYS), tags=_TAGS)
 async def get_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHolder], postern: Postern) -> ServiceUserKeyRecord:
-    """Get a key of a user
+    """Get a user API key
 
     The key itself is not shown.
     """
@@ -219,7 +219,7 @@ async def get_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHol
 
 @endpoint.delete(_KEY, caller=key(Permission.WRITE_USER_KEYS), limit=UNLIMITED, status=204, tags=_TAGS)
 async def delete_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHolder], postern: Postern) -> NoBody:
-    """End a key of a user
+    """Revoke a user API key
 
     The key is not valid from the next check on. This cannot be undone.
     """
@@ -246,7 +246,7 @@ _Resource = Annotated[str, bounded({"maxLength": LONGEST_IDENTIFIER})]
 
 class UserKeyPath(ServicePath, frozen=True):
     user_key_id: UUID
-    """The user key's id."""
+    """The user key's ID."""
 
 
 class UserKeySettingsBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,22 +255,22 @@ class UserKeySettingsBody(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Annotated[bool, example(True)] = False
     """Whether users of the service may have keys. While this is false, no key is valid."""
     prefix: Annotated[_Prefix, example("acme")] | None = None
-    """The beginning of each key, so that people and scanners of secrets recognise it: 2 to 12 of a-z, 0-9 and _."""
+    """The prefix of each key, so that people and scanners of secrets recognise it: 2 to 12 of a-z, 0-9 and _."""
     most_keys: Annotated[_Most, example(10)] = 10
     """The most keys of one user, 1 to 100. Expired keys do not count."""
     longest_days: Annotated[_Days, example(365)] | None = None
     """The longest life of a key in days, 1 to 3650; null if a key may have no end. It counts for new keys."""
     resource: Annotated[_Resource, example("https://api.acme.example/orders")] | None = None
-    """The identifier of the API whose scopes users give to their keys; null if keys have no scopes. The service must stand for the API."""
+    """The identifier of the API whose scopes users give to their keys; null if keys have no scopes. The service must represent the API."""
 
 
 class UserKeySettingsPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the settings. Fields that you leave out stay as they are; send at least one."""
+    """A change of the settings. Omitted fields keep their values; send at least one."""
 
     enabled: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether users of the service may have keys. While this is false, no key is valid; the keys come back if you turn this on again."""
     prefix: Annotated[_Prefix, example("acme")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The beginning of each new key: 2 to 12 of a-z, 0-9 and _, a letter first."""
+    """The prefix of each new key: 2 to 12 of a-z, 0-9 and _, a letter first."""
     most_keys: Annotated[_Most, example(10)] | msgspec.UnsetType = msgspec.UNSET
     """The most keys of one user, 1 to 100."""
     longest_days: Annotated[_Days, example(365)] | msgspec.UnsetType | None = msgspec.UNSET
@@ -280,7 +280,7 @@ class UserKeySettingsPatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a user, without the key itself."""
+    """A user API key, without the key itself."""
 
     id: Id
     user_id: UserUuid
@@ -288,11 +288,11 @@ class UserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Laptop")]
     """The key's name."""
     prefix: Annotated[str, example("acme_a1b2c3")]
-    """The beginning of the key: enough to tell it from the others."""
+    """The prefix of the key, to tell it apart."""
     scopes: Annotated[Sequence[str], example(["orders:read"])]
     """The scopes that the key was given."""
     last_used_at: datetime | None
-    """When the key was last found valid, to the minute; null if it never was."""
+    """When the key was last found valid, with a precision of one minute; null if it never was."""
     expires_at: datetime | None
     """When the key expires; null if it never does."""
     created_at: CreatedAt
@@ -313,7 +313,7 @@ class UserKeyList(msgspec.Struct, frozen=True):
 async def list_user_keys(call: Call[None, UserKeysQuery, ServicePath, Member], postern: Postern) -> UserKeyList:
     """List the keys of a service's users, the newest first
 
-    The keys themselves are not shown: nobody can look them up. Expired keys stay listed for 30 days.
+    The keys themselves are never shown. Expired keys stay listed for 30 days.
     """
     asked = call.query
     page = await postern.services.user_keys.list_of_service(call.caller, call.path.service_slug, asked.position, asked.limit)
@@ -322,7 +322,7 @@ async def list_user_keys(call: Call[None, UserKeysQuery, ServicePath, Member], p
 
 @endpoint.get(_USER_KEY_KEY, caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_USER_KEY_TAGS)
 async def get_user_key(call: Call[None, None, UserKeyPath, Member], postern: Postern) -> UserKeyRecord:
-    """Get a key of a user
+    """Get a user API key
 
     The key itself is not shown.
     """
@@ -332,7 +332,7 @@ async def get_user_key(call: Call[None, None, UserKeyPath, Member], postern: Pos
 
 @endpoint.delete(_USER_KEY_KEY, caller=able(Capability.END_USERS_MANAGE, impersonated=True), keys=True, status=204, tags=_USER_KEY_TAGS)
 async def delete_user_key(call: Call[None, None, UserKeyPath, Member], postern: Postern) -> NoBody:
-    """End a key of a user
+    """Revoke a user API key
 
     The key is not valid from the next check on. This cannot be undone.
     """

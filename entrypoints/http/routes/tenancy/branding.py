@@ -44,54 +44,54 @@ _Shown = Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")
 
 
 class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the branding. Fields that you leave out stay as they are; null removes a value. Send at least one field."""
+    """A change of the branding. Omitted fields keep their values; null removes a value. Send at least one field."""
 
     logo_url: _Url | msgspec.UnsetType | None = msgspec.UNSET
-    """The address to fetch the logo from, now: a PNG, JPEG, WebP or GIF picture of at most 256 KiB and 4096 pixels on a side."""
+    """The URL to fetch the logo from, now: a PNG, JPEG, WebP or GIF picture of at most 256 KiB and 4096 pixels on a side."""
     primary_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
-    """The colour of buttons, and of links where it can be read, as `#rrggbb`."""
+    """The color of buttons, and of links where it can be read, as `#rrggbb`."""
     second_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
-    """The colour of links, in place of the first one. It must be readable on light ground (WCAG 2.2: 4.5 to 1); the refusal of another
-    names the nearest that is. On dark ground we show the nearest that can be read there.
+    """The color of links, in place of the first one. It must be readable on light ground (WCAG 2.2: 4.5 to 1); the refusal of another names
+    the nearest that is. On dark ground Postern shows the nearest that can be read there.
     """
     corner: _Corner | msgspec.UnsetType | None = msgspec.UNSET
-    """How round buttons, fields and cards are, in pixels: 0, 4 or 12; null for ours."""
+    """How round buttons, fields and cards are, in pixels: 0, 4 or 12; null for the default."""
     font: _Font | msgspec.UnsetType | None = msgspec.UNSET
     """The type of pages, from fonts that people's systems have: `system`, `humanist`, `geometric`, `serif`, `slab` or `mono`."""
     help_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
-    """The address of your page for help, by https. The foot of your sign-in pages links to it; we never call it."""
+    """The URL of your help page (https). The foot of your sign-in pages links to it; Postern never calls it."""
     privacy_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
-    """The address of your privacy notice, by https."""
+    """The URL of your privacy notice (https)."""
     terms_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
-    """The address of your terms of use, by https."""
+    """The URL of your terms of use (https)."""
 
 
 class PaleUse(msgspec.Struct, frozen=True, kw_only=True):
-    """A use that the colour has too little contrast for. Pages use the colour of text there."""
+    """A use that the color has too little contrast for. Pages use the color of text there."""
 
     use: Annotated[ColorUse, example("links")]
     """`links` have to be read, `edges` of buttons have to be seen."""
     scheme: Annotated[ColorScheme, example("light")]
     """The pages that this is about: `light`, or `dark`, as the reader's system prefers."""
     contrast: Annotated[float, example(1.19)]
-    """The contrast that the colour has on the ground of these pages."""
+    """The contrast that the color has on the ground of these pages."""
     needed: Annotated[float, example(4.5)]
     """The contrast that WCAG 2.2 demands at level AA."""
     nearest: Annotated[str, example("#846e00")]
-    """The nearest colour of the same hue that has it."""
+    """The nearest color of the same hue that has it."""
 
 
 class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The branding of an organization."""
 
     logo_url: _Url | None
-    """The address that the logo was fetched from; null if there is none, or if it was uploaded."""
+    """The URL that the logo was fetched from; null if there is none, or if it was uploaded."""
     primary_color: _Color | None
-    """The colour of buttons and links; null for the default colour."""
+    """The color of buttons and links; null for the default color."""
     second_color: _Color | None
-    """The colour of links; null for the first one."""
+    """The color of links; null for the first one."""
     corner: _Corner | None
-    """How round buttons, fields and cards are, in pixels; null for ours."""
+    """How round buttons, fields and cards are, in pixels; null for the default."""
     font: _Font | None
     """The type of pages; null for the system's."""
     help_url: _Link | None
@@ -101,15 +101,15 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     terms_url: _Link | None
     """The terms of use that the foot of the pages links to; null if there are none."""
     logo: _Shown | None
-    """The address at which we show the logo, fetched or uploaded; null if there is none. Each logo has a new one."""
+    """The URL at which Postern shows the logo, fetched or uploaded; null if there is none. Each logo has a new one."""
     dark_logo: _Shown | None
-    """The address at which we show the logo for dark pages; null if the logo stands there, too."""
+    """The URL at which Postern shows the logo for dark pages; null if the logo is shown there, too."""
     favicon: _Shown | None
-    """The address at which we show the sign in browsers' tabs; null for ours."""
+    """The URL of the favicon; null for Postern's."""
     background: _Shown | None
-    """The address at which we show the picture behind the cards of pages; null if there is none."""
+    """The URL at which Postern shows the picture behind the cards of pages; null if there is none."""
     pale_uses: Sequence[PaleUse]
-    """What pages do not use `primary_color` for, since it could not be read or seen there. Empty for a colour that they use everywhere."""
+    """What pages do not use `primary_color` for, since it could not be read or seen there. Empty for a color that they use everywhere."""
 
 
 @endpoint.patch(
@@ -123,7 +123,8 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def change_branding(call: Call[BrandingPatch, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Change the branding of an organization
 
-    We fetch a logo at once and keep a copy: pages and mails show this copy, from our address. To use a new picture, send its address again.
+    Postern fetches a logo at once and keeps a copy: pages and emails show this copy, from Postern's URL. To use a new picture, send its URL
+    again.
     """
     return _recorded(await postern.tenancy.branding.change(call.caller, _change(call.body), call.actor), postern)
 
@@ -132,7 +133,7 @@ async def change_branding(call: Call[BrandingPatch, None, OrganizationPath, Memb
 async def get_branding(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Get the branding of an organization
 
-    Our pages and mails for the organization show the branding.
+    Our pages and emails for the organization show the branding.
     """
     return _recorded(await postern.tenancy.branding.get(call.caller), postern)
 
@@ -149,8 +150,8 @@ async def get_branding(call: Call[None, None, OrganizationPath, Member], postern
 async def upload_logo(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Upload the logo of an organization
 
-    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side, which does not move. We keep what is drawn,
-    and drop metadata. It takes the place of a logo that was fetched, and `logo_url` becomes null.
+    The body is the image: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side, not animated. Postern keeps the image and strips
+    metadata. It takes the place of a logo that was fetched, and `logo_url` becomes null.
     """
     return await _upload(call, postern, LookPicture.LOGO)
 
@@ -159,7 +160,7 @@ async def upload_logo(call: Call[bytes, None, OrganizationPath, Member], postern
 async def remove_logo(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Remove the logo of an organization
 
-    The answer is the same if there was none. Browsers that have shown it may keep it.
+    The response is the same if there was none. Browsers may have it cached.
     """
     await postern.tenancy.branding.remove_picture(call.caller, LookPicture.LOGO, call.actor)
     return NO_BODY
@@ -186,7 +187,7 @@ async def upload_dark_logo(call: Call[bytes, None, OrganizationPath, Member], po
 async def remove_dark_logo(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Remove the logo for dark pages
 
-    The answer is the same if there was none. Browsers that have shown it may keep it.
+    The response is the same if there was none. Browsers may have it cached.
     """
     await postern.tenancy.branding.remove_picture(call.caller, LookPicture.DARK_LOGO, call.actor)
     return NO_BODY
@@ -202,7 +203,7 @@ async def remove_dark_logo(call: Call[None, None, OrganizationPath, Member], pos
     tags=_TAGS,
 )
 async def upload_favicon(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
-    """Upload the sign that browsers show in the tab of a page
+    """Upload the favicon
 
     PNG or WebP, as wide as it is high, of at most 32 KiB and 512 pixels on a side.
     """
@@ -211,9 +212,9 @@ async def upload_favicon(call: Call[bytes, None, OrganizationPath, Member], post
 
 @endpoint.delete(_FAVICON, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
 async def remove_favicon(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Remove the sign in browsers' tabs
+    """Remove the favicon
 
-    The answer is the same if there was none. Browsers that have shown it may keep it.
+    Succeeds even if there was none. Browsers may have it cached.
     """
     await postern.tenancy.branding.remove_picture(call.caller, LookPicture.FAVICON, call.actor)
     return NO_BODY
@@ -240,7 +241,7 @@ async def upload_background(call: Call[bytes, None, OrganizationPath, Member], p
 async def remove_background(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Remove the picture behind the cards of pages
 
-    The answer is the same if there was none. Browsers that have shown it may keep it.
+    The response is the same if there was none. Browsers may have it cached.
     """
     await postern.tenancy.branding.remove_picture(call.caller, LookPicture.BACKGROUND, call.actor)
     return NO_BODY
@@ -281,15 +282,14 @@ class LanguagesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """The languages of an organization."""
 
     languages: Annotated[list[_Code], msgspec.Meta(extra_json_schema={"maxItems": MOST_LANGUAGES}, examples=[["de", "en"]])] | None
-    """The first one first: who reads none of them gets this one. An empty list, or null, means all of ours, and English to everybody else.
-    """
+    """The preferred one first: it is the fallback. An empty list, or null, means all supported languages, and English to everyone else."""
 
 
 class LanguagesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The languages of an organization."""
 
     languages: Annotated[list[Language], msgspec.Meta(examples=[["de", "en"]])]
-    """The first one first. An empty list means all of ours."""
+    """The preferred one first. An empty list means all supported languages."""
 
 
 @endpoint.patch(
@@ -303,7 +303,7 @@ class LanguagesRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def change_languages(call: Call[LanguagesPatch, None, OrganizationPath, Member], postern: Postern) -> LanguagesRecord:
     """Change the languages of an organization
 
-    Pages and mails that have the organization's branding speak these languages and no other.
+    Pages and emails that have the organization's branding speak these languages and no other.
     """
     return _recorded_spoken_language(await postern.tenancy.spoken_languages.change(call.caller, call.body.languages or (), call.actor))
 
@@ -312,7 +312,7 @@ async def change_languages(call: Call[LanguagesPatch, None, OrganizationPath, Me
 async def get_languages(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> LanguagesRecord:
     """Get the languages of an organization
 
-    The pages and mails that have its branding speak these languages.
+    The pages and emails that have its branding speak these languages.
     """
     return _recorded_spoken_language(await postern.tenancy.spoken_languages.get(call.caller))
 

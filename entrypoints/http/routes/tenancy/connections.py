@@ -40,7 +40,7 @@ class ConnectionTestStart(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     url: Annotated[Uri, example("https://id.example.org/ui/connections/test?state=3q2-7w")]
-    """The address of a page with a button. The first browser that presses it makes the test, within 15 minutes."""
+    """The URL of a page with a button. The first browser that presses it makes the test, within 15 minutes."""
 
 
 class ConnectionCheckRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +55,9 @@ class ConnectionCheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     came: Annotated[str, example("https://other.example.org")]
     """What the answer said, unless that tells about a person."""
     expected: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
-    """What we expected."""
+    """What Postern expected."""
     mend: Annotated[str, example("Set our entity id as the audience in the directory.")]
-    """The change that helps."""
+    """The change that fixes the request."""
 
 
 class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,18 +81,18 @@ class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     certificate: Annotated[str, example("9f2c4d…")]
     """The SHA-256 fingerprint of the provider's certificate that signed the answer; empty for OpenID Connect."""
     message_id: Annotated[str, example("_9f2c")]
-    """The id of the answer."""
+    """The ID of the answer."""
     in_response_to: Annotated[str, example("_1b7e")]
-    """The id of our request that the answer names."""
+    """The ID of Postern's request that the answer names."""
     created_at: CreatedAt
     times: Annotated[int, example(1)]
-    """How often it came. What anybody may send is counted in one entry of its kind."""
+    """How often it came. What anyone may send is counted in one entry of its kind."""
     last_at: datetime | None
     """When something counted last came; null for what stands for itself."""
 
 
 class ConnectionExchanges(msgspec.Struct, frozen=True):
-    """The last fifty exchanges of the last seven days, and beside them one entry of each kind for what came from anybody."""
+    """The last fifty exchanges of the last seven days, and beside them one entry of each kind for what came from anyone."""
 
     exchanges: Sequence[ConnectionExchangeRecord]
     """Newest first."""
@@ -100,7 +100,7 @@ class ConnectionExchanges(msgspec.Struct, frozen=True):
 
 class DirectoryMetadataQuery(msgspec.Struct, frozen=True):
     url: Annotated[Line, example("https://login.acme.example/saml/metadata")] = ""
-    """The address of the metadata, over https, in place of a document. We remember the address."""
+    """The URL of the metadata, over https, in place of a document. Postern stores the URL."""
 
 
 _Certificate = Annotated[
@@ -111,35 +111,35 @@ _Certificate = Annotated[
 
 
 class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A certificate of the provider; without one, a key pair of ours."""
+    """A certificate of the provider; without one, a key pair of Postern."""
 
     certificate: _Certificate = ""
     """A certificate of the provider to accept besides the known ones, in PEM or in base64."""
     activate: Annotated[bool, example(False)] = False
-    """Without a certificate: false makes our next key pair, and true lets it sign from now on, in place of the present one."""
+    """Without a certificate: false creates Postern's next key pair, and true makes it sign from now on, in place of the present one."""
 
 
 class ConfirmedSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the owner says yes to."""
+    """What the owner approves."""
 
     digest: Annotated[
         str,
         bounded({"minLength": 64, "maxLength": 64}),
         example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"),
     ]
-    """The `digest` beside the settings that you have seen. If they are others by now, the answer is 409."""
+    """The `digest` beside the settings that you have seen. If they are others by now, the response is 409."""
 
 
 class ReplacedProvider(msgspec.Struct, frozen=True, kw_only=True):
     """The provider that another one takes the place of."""
 
     provider_id: Annotated[UUID, example("0199d3a0-0000-7000-8000-000000000008")]
-    """The id of the former provider."""
+    """The ID of the former provider."""
 
 
 class DirectoryPath(msgspec.Struct, frozen=True):
     connection_id: UUID
-    """The id of the organization's provider."""
+    """The ID of the organization's provider."""
 
 
 @endpoint.post(
@@ -154,9 +154,9 @@ class DirectoryPath(msgspec.Struct, frozen=True):
 async def test_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> ConnectionTestStart:
     """Test an upstream provider with its settings as they are now
 
-    Open `url` in a browser and sign in at the provider. The test signs nobody in here. It ends on a page with each check, its result, and
-    the change that helps. If all checks pass, an owner can activate the provider, as long as its settings stay as they are. You need a
-    recent proof of who you are: of the second factor, if you have one.
+    Open `url` in a browser and sign in at the provider. The test signs no one in here. It ends on a page with each check, its result, and
+    the change that helps. If all checks pass, an owner can activate the provider, as long as its settings stay as they are. Requires a
+    recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     started = await postern.tenancy.connection_tests.start(call.caller, UpstreamProviderId(call.path.provider_id))
     return ConnectionTestStart(id=started.id, url=started.url)
@@ -173,11 +173,11 @@ async def test_upstream_provider(call: Call[None, None, UpstreamProviderPath, Me
 async def activate_upstream_provider(
     call: Call[ConfirmedSettings, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Let people sign in through an upstream provider
+    """Activate an upstream provider
 
-    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the answer is 409. A provider of SAML
-    must have been tested with the settings as they are now. What somebody sets up with a set-up link must have been handed over. You need a
-    recent proof of who you are: of the second factor, if you have one.
+    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the response is 409. A provider of
+    SAML must have been tested with the settings as they are now. What someone sets up with a setup link must have been handed over.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     activated = await postern.tenancy.connections.activate(
         call.caller, UpstreamProviderId(call.path.provider_id), call.actor, seen=call.body.digest
@@ -192,8 +192,8 @@ async def succeed_upstream_provider(
     """Name an upstream provider the successor of another one
 
     A provider vouches for the addresses of your people. Another provider's first word about such an address takes the account over: what
-    the person has set up there ends. The word of a successor does not. The former provider may be deleted. Only an owner can do this. You
-    need a recent proof of who you are: of the second factor, if you have one.
+    the person has set up there ends. The word of a successor does not. The former provider may be deleted. Only an owner can do this.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     provider, former = UpstreamProviderId(call.path.provider_id), UpstreamProviderId(call.body.provider_id)
     return record_of(postern, await postern.tenancy.connections.succeed(call.caller, provider, former, call.actor))
@@ -224,8 +224,8 @@ async def upload_upstream_provider_metadata(
 ) -> UpstreamProviderRecord:
     """Fill the settings of a provider of SAML from its metadata
 
-    Send the document, or name its address as `url`. We read entity id, addresses and certificates. A change makes the provider a draft
-    again. You need a recent proof of who you are: of the second factor, if you have one.
+    Send the document, or name its address as `url`. Postern reads entity ID, addresses and certificates. A change makes the provider a
+    draft again. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     filled = await postern.tenancy.connections.fill(
         call.caller, UpstreamProviderId(call.path.provider_id), call.actor, document=call.body, address=call.query.url
@@ -245,11 +245,11 @@ async def upload_upstream_provider_metadata(
 async def change_connection_certificate(
     call: Call[ConnectionCertificateBody, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Accept another certificate of a provider of SAML, or change ours
+    """Add a certificate of a SAML provider, or rotate Postern's
 
-    A certificate of the provider counts at once if an owner sends it; from anybody else, it makes the provider a draft again. Our own key
-    pair changes in two steps: the next one is in our metadata until it signs. You need a recent proof of who you are: of the second factor,
-    if you have one.
+    A certificate of the provider is valid at once if an owner sends it; from anyone else, it makes the provider a draft again. Postern's
+    own key pair changes in two steps: the next one is in its metadata until it signs. Requires a recent sign-in or reauthentication, with
+    MFA if you have it enabled.
     """
     connections, provider, body = postern.tenancy.connections, UpstreamProviderId(call.path.provider_id), call.body
     if body.certificate:
@@ -268,9 +268,9 @@ async def change_connection_certificate(
     tags=("saml",),
 )
 async def get_connection_metadata(call: Call[None, None, DirectoryPath], postern: Postern) -> bytes:
-    """Get our metadata for an organization's directory
+    """Get Postern's SAML metadata for an identity provider
 
-    For the directory, as a service provider. While our key pair changes, the metadata contain both certificates.
+    For the identity provider; Postern is the service provider. During a key rotation, the metadata contains both certificates.
     """
     return await postern.tenancy.connections.metadata(UpstreamProviderId(call.path.connection_id))
 
@@ -308,8 +308,8 @@ async def approve_connection_certificate(
     """Approve a new certificate of an upstream provider
 
     The certificate came with the provider's metadata, but not in a way that shows that it is the provider's. Compare its fingerprint with
-    the one that the provider's administrator tells you over another way. It counts from then on, beside the known ones. You need a recent
-    proof of who you are: of the second factor, if you have one.
+    the one that the provider's administrator tells you over another way. It counts from then on, beside the known ones. Requires a recent
+    sign-in or reauthentication, with MFA if you have it enabled.
     """
     path = call.path
     approved = await postern.tenancy.connection_refreshes.approve(
@@ -331,8 +331,8 @@ async def decline_connection_certificate(
 ) -> UpstreamProviderRecord:
     """Decline a new certificate of an upstream provider
 
-    Nobody is asked about it again while the metadata contain it. You need a recent proof of who you are: of the second factor, if you have
-    one.
+    No one is asked about it again while the metadata contain it. Requires a recent sign-in or reauthentication, with MFA if you have it
+    enabled.
     """
     path = call.path
     declined = await postern.tenancy.connection_refreshes.decline(
@@ -351,10 +351,10 @@ async def decline_connection_certificate(
     verb="upstream-provider drop-certificate",
 )
 async def delete_former_certificate(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> UpstreamProviderRecord:
-    """Delete our former key pair at an upstream provider
+    """Delete Postern's former key pair at an upstream provider
 
-    After our key pair has changed, the former one still opens what the provider encrypts for it. Delete it when the provider has read our
-    metadata again. You need a recent proof of who you are: of the second factor, if you have one.
+    After a rotation, the former key pair still decrypts what the provider encrypts for it. Delete it when the provider has read Postern's
+    metadata again. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     dropped = await postern.tenancy.connections.drop_former(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
     return record_of(postern, dropped)

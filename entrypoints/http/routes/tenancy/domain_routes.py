@@ -39,16 +39,16 @@ _Join = Annotated[JoinPolicy, example("ask")]
 
 class DomainRoutePath(OrganizationPath, frozen=True):
     domain_id: UUID
-    """The route's id."""
+    """The route's ID."""
 
 
 class NewDomainRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """A mail domain, and the sign-in of its people."""
+    """An email domain, and the sign-in of its people."""
 
     domain: _Domain
     """The part after the @ of the addresses, in ASCII (`xn--…` for other letters). Domains below it are not included."""
     upstream_provider_id: _ProviderText | None = None
-    """The provider that the people sign in at: `codehost`, `websuite` or `officesuite`, or the id of one of the organization's own."""
+    """The provider that the people sign in at: `codehost`, `websuite` or `officesuite`, or the ID of one of the organization's own."""
     login_policy: _Login = LoginPolicy.PASSWORD_ALLOWED
     """The allowed ways to sign in."""
     join_policy: _Join = JoinPolicy.OFF
@@ -58,7 +58,7 @@ class NewDomainRoute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DomainRoutePatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a domain route. Fields that you leave out stay as they are; send at least one."""
+    """A change of a domain route. Omitted fields keep their values; send at least one."""
 
     upstream_provider_id: _ProviderText | msgspec.UnsetType | None = msgspec.UNSET
     """The provider that the people sign in at; null for none."""
@@ -69,7 +69,7 @@ class DomainRoutePatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A mail domain, the sign-in of its people, and the proof to publish. The record or the file is enough to prove that the organization
+    """An email domain, the sign-in of its people, and the proof to publish. The record or the file is enough to prove that the organization
     owns the domain.
     """
 
@@ -77,11 +77,11 @@ class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
     domain: Annotated[str, example("acme.example")]
     """The domain, in lower case."""
     verified: Annotated[bool, example(False)]
-    """Whether the organization has proved that it owns the domain. Until then the route has no effect."""
+    """Whether the organization has verified that it owns the domain. Until then the route has no effect."""
     verified_at: datetime | None
-    """When the organization proved it; null if it has not."""
+    """When the organization verified it; null if it has not."""
     checked_at: datetime | None
-    """When we last looked for the proof."""
+    """When Postern last looked for the proof."""
     upstream_provider_id: Annotated[str, example("websuite")] | None
     """The provider that people of the domain sign in at; null for none."""
     login_policy: _Login
@@ -95,7 +95,7 @@ class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
     txt_value: VerificationToken
     """The value of the TXT record."""
     file_url: Annotated[str, example("https://acme.example/.well-known/postern-verification.txt")]
-    """The address of the file. `http` works, too. We do not follow redirects."""
+    """The URL of the file. `http` works, too. Postern does not follow redirects."""
     file_content: VerificationToken
     """The content of the file."""
     created_at: CreatedAt
@@ -122,16 +122,16 @@ async def list_domain_routes(call: Call[None, None, OrganizationPath, Member], p
     tags=_TAGS,
 )
 async def create_domain_route(call: Call[NewDomainRoute, None, OrganizationPath, Member], postern: Postern) -> DomainRouteRecord:
-    """Set how the people of a mail domain sign in
+    """Set how the people of an email domain sign in
 
     Publish the record or the file from the answer, then verify the domain. Until then the route has no effect. Only one organization can
     verify a domain. If the domain is also the organization's own domain, the proof that is published for that is enough. With
     `password_allowed` people may choose between the provider and the ways of Postern. With `upstream_only` people can use only the
-    provider: no password, no mailed link, no password reset. `password_fallback_if_provider_unavailable` does the same, except while the
+    provider: no password, no magic link, no password reset. `password_fallback_if_provider_unavailable` does the same, except while the
     provider is disabled or does not answer. Under both, an account at `codehost`, `websuite` or `officesuite` counts only if the provider
     has verified an address of this domain for it. An organization has at most 100 routes. For a route by which people become members, or
-    ask to, you also need the right to manage members and the rights of the role `member`. You need a recent proof of who you are: of the
-    second factor, if you have one.
+    ask to, you also need the right to manage members and the rights of the role `member`. Requires a recent sign-in or reauthentication,
+    with MFA if you have it enabled.
     """
     body = call.body
     route = await postern.tenancy.domain_routes.create(
@@ -155,20 +155,21 @@ async def create_domain_route(call: Call[NewDomainRoute, None, OrganizationPath,
     tags=_TAGS,
 )
 async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath, Member], postern: Postern) -> DomainRouteRecord:
-    """Change how the people of a mail domain sign in
+    """Change how the people of an email domain sign in
 
     The change takes effect with the next sign-in; sessions stay. To let people become members, or ask to, you also need the right to manage
-    members and the rights of the role `member`. You need a recent proof of who you are: of the second factor, if you have one.
+    members and the rights of the role `member`. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     return _record(await postern.tenancy.domain_routes.change(call.caller, DomainId(call.path.domain_id), call.actor, _change(call.body)))
 
 
 @endpoint.post(f"{_ROUTE}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> DomainVerification:
-    """Look for the proof that an organization owns a mail domain
+    """Verify an email domain
 
-    Once we find the proof, the route takes effect. Leave the proof published: we look for it every week. When the proof is missing, the
-    owners get a mail; after two further days without the proof, the route has no effect any more, and the owners get another mail.
+    Once Postern finds the proof, the route takes effect. Leave the proof published: Postern looks for it every week. When the proof is
+    missing, the owners get an email; after two further days without the proof, the route has no effect any more, and the owners get another
+    email.
     """
     outcome = await postern.tenancy.domain_routes.verify(call.caller, DomainId(call.path.domain_id), call.actor)
     return DomainVerification(outcome.verified, outcome.message)
@@ -180,8 +181,8 @@ async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], p
 async def delete_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> NoBody:
     """Delete a domain route
 
-    From their next sign-in on, the people of the domain sign in like everybody else. You need a recent proof of who you are: of the second
-    factor, if you have one.
+    From their next sign-in on, the people of the domain sign in like everyone else. Requires a recent sign-in or reauthentication, with MFA
+    if you have it enabled.
     """
     await postern.tenancy.domain_routes.remove(call.caller, DomainId(call.path.domain_id), call.actor)
     return NO_BODY

@@ -42,11 +42,11 @@ class DomainRecord(msgspec.Struct, frozen=True, kw_only=True):
     domain: Annotated[str, example("login.acme.example")] | None
     """The domain, in lower case."""
     verified: Annotated[bool, example(False)]
-    """Whether the organization has proved that it owns the domain."""
+    """Whether the organization has verified that it owns the domain."""
     verified_at: datetime | None
-    """When the organization proved it."""
+    """When the organization verified it."""
     checked_at: datetime | None
-    """When we last looked for the proof."""
+    """When Postern last looked for the proof."""
     verification_token: VerificationToken | None
     """The text that proves the domain, as the value of the record or the content of the file."""
     txt_name: Annotated[str, example("_postern-verification.login.acme.example")] | None
@@ -54,7 +54,7 @@ class DomainRecord(msgspec.Struct, frozen=True, kw_only=True):
     txt_value: VerificationToken | None
     """The value of the TXT record."""
     file_url: Annotated[str, example("https://login.acme.example/.well-known/postern-verification.txt")] | None
-    """The address of the file. `http` works, too. We do not follow redirects."""
+    """The URL of the file. `http` works, too. Postern does not follow redirects."""
     file_content: VerificationToken | None
     """The content of the file."""
 
@@ -101,10 +101,10 @@ async def get_domain(call: Call[None, None, OrganizationPath, Member], postern: 
 
 @endpoint.post(f"{_DOMAIN}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def verify_domain(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> DomainVerification:
-    """Look for the proof that an organization owns its domain
+    """Verify the domain of an organization
 
-    Leave the proof published: we look for it every week. When the proof is missing, the owners get a mail; after two further days without
-    the proof, the domain is no longer verified.
+    Leave the proof published: Postern looks for it every week. When the proof is missing, the owners get an email; after two further days
+    without the proof, the domain is no longer verified.
     """
     outcome = await postern.tenancy.domains.verify(call.caller, call.actor)
     return DomainVerification(outcome.verified, outcome.message)

@@ -37,45 +37,45 @@ _Masked = Annotated[str, example('{"point": "sign_in", "user": {"sub": "***36"},
 
 
 class HookBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The address that is asked before a sign-in, and what happens when it does not answer."""
+    """The URL that is called before a sign-in, and what happens if it does not respond."""
 
     address: _Address
-    """The address that questions are sent to: an `https` URL."""
+    """The URL that hook requests are sent to: an `https` URL."""
     silence: _Silence
-    """What happens to a sign-in when no answer comes, or one that nobody understands: `go_on` or `refuse`."""
+    """What happens to a sign-in if the hook does not respond, or sends an invalid response: `go_on` allows it, `refuse` denies it."""
     seconds: _Seconds = DEFAULT_SECONDS
-    """How long the answer may take: 1 to 5 seconds."""
+    """The timeout of a request: 1 to 5 seconds."""
     digest: Annotated[str, msgspec.Meta(max_length=64), example(_DIGEST)] | None = None
-    """The `digest` of the settings that you have seen; null while there is no hook. If they are others by now, the answer is 409."""
+    """The `digest` of the settings that you have seen; null while there is no hook. If they are others by now, the response is 409."""
 
 
 class SeenReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the owner says yes to."""
+    """What the owner approves."""
 
     digest: Annotated[str, msgspec.Meta(max_length=129), example(_SEEN)]
-    """The `digest` of the report: of the settings, and of what the report shows. If either is another by now, the answer is 409."""
+    """The `digest` of the report: of the settings, and of what the report shows. If either is another by now, the response is 409."""
 
 
 class HookReportRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hook has said since it stands exactly as it is."""
+    """The hook's decisions since its current settings took effect."""
 
     asked: Annotated[int, example(120)]
-    """How often it was asked."""
+    """The number of hook requests."""
     silent: Annotated[int, example(2)]
-    """How often no answer came that counts."""
+    """The number of requests without a valid response."""
     refused: Annotated[int, example(3)]
-    """How often it said no."""
+    """How many sign-ins the hook denied."""
     factors: Annotated[int, example(5)]
-    """How often it asked for a second factor or a passkey."""
+    """How many sign-ins the hook challenged with MFA or a passkey."""
     mean_milliseconds: Annotated[int, example(48)]
-    """How long an answer took on average."""
+    """The average response time."""
     slowest_milliseconds: Annotated[int, example(310)]
-    """How long the slowest answer took."""
+    """The slowest response time."""
     may_count: Annotated[bool, example(True)]
-    """Whether an owner may let the hook count by now: after 100 questions, or an hour in shadow."""
+    """Whether an owner can enforce the hook now: after 100 requests, or an hour in report-only mode."""
     digest: Annotated[str, example(_SEEN)]
-    """The digest of the settings and of what this report shows. An owner who lets the hook count sends it back. It stays the same while
-    the figures differ little.
+    """The digest of the settings and of what this report shows. An owner sends it back to enforce the hook. It stays the same while the
+    figures differ little.
     """
 
 
@@ -83,35 +83,36 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The hook, without its secret; its fields are null while there is none."""
 
     id: UUID | None
-    """The hook's id."""
+    """The hook's ID."""
     point: Annotated[HookPoint, example("sign_in")]
-    """Where the hook is asked: before a sign-in."""
+    """When the hook is called: before a sign-in."""
     address: _Address | None
-    """The address that questions are sent to."""
+    """The URL that hook requests are sent to."""
     silence: _Silence | None
-    """What happens to a sign-in when no answer comes."""
+    """What happens to a sign-in if the hook does not respond."""
     seconds: _Seconds | None
-    """How long the answer may take, in seconds."""
+    """The timeout of a request, in seconds."""
     stands: Annotated[HookStands, example("shadow")] | None
-    """`shadow`: the hook is asked, what it says is recorded, and nothing follows. `counts`: what it says decides."""
+    """`shadow` (report-only): the hook is called and its responses are recorded, without effect. `counts`: the hook is enforced."""
     since: datetime | None
-    """Since when the hook stands exactly as it is. Null while work is held after a restore."""
+    """When the current settings took effect. Null while jobs are paused after a restore."""
     is_held: Annotated[bool, example(False)]
-    """Whether the hook is not asked, because work is held after a restore of the installation. One that counts is asked all the same."""
+    """Whether the hook is not called because jobs are paused after a restore of the installation. An enforced hook is called nevertheless.
+    """
     has_secret: Annotated[bool, example(True)]
-    """Whether there is a secret that signs the questions. A hook without one, which has arrived with its organization, is not asked."""
+    """Whether the hook has a secret that signs requests. A hook without one, imported with its organization, is not called."""
     listed_only: Annotated[int, example(0)]
-    """How many members your organization merely lists. They come in without a question: the hook does not hear of them until they confirm
-    or allow an application.
+    """The number of unconfirmed members. They sign in without a hook request, until they confirm the membership or consent to an
+    application.
     """
     user_keys: Annotated[int, example(0)]
-    """How many keys people have at the applications of your organization. They stay valid after a no: a check of a key asks no hook."""
+    """The number of user API keys at your organization's applications. They stay valid after a denial: key checks do not call the hook."""
     report: HookReportRecord | None
-    """What the hook has said since then."""
+    """The hook's decisions since then."""
     digest: Annotated[str, example(_DIGEST)] | None
     """The digest of these settings. An owner who changes them sends it back."""
     created_at: datetime | None
-    """When the hook was made."""
+    """When the hook was created."""
     updated_at: datetime | None
     """When it was changed last."""
 
@@ -120,26 +121,26 @@ class HookSecretRecord(HookRecord, frozen=True, kw_only=True):
     """The hook, with its secret if it has a new one."""
 
     secret: Annotated[str | None, SHOWN_ONCE, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
-    """The secret that signs the questions. No other answer shows it. Null if the hook keeps the one that it has."""
+    """The secret that signs the hook requests. It is shown only once. Null if the hook keeps its secret."""
 
 
 class HookExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A question and its answer, with every text masked by its length: they show the form, and no person."""
+    """A hook request and its response, with every text masked by its length."""
 
     id: UUID
-    """The id of the question, which the receiver has got as `id`, too."""
+    """The ID of the request, which the receiver gets as `id`."""
     at: datetime
-    """When the hook was asked."""
+    """When the request was sent."""
     milliseconds: Annotated[int, example(48)]
     """How long it took."""
     outcome: Annotated[str, example("go_on")]
     """`go_on`, `second_factor`, `passkey`, `no` or `silent`."""
     why: Annotated[str, example("place")] | None
-    """The reason of a no, or why there was no answer."""
+    """The reason of a denial, or why there was no response."""
     counted: Annotated[bool, example(False)]
-    """Whether the answer counted. In shadow none does."""
+    """Whether the response was enforced. In report-only mode, none is."""
     is_test: Annotated[bool, example(False)]
-    """Whether an owner has tried the hook with made-up data."""
+    """Whether it was a test request with sample data."""
     sent: _Masked
     """What was sent."""
     answered: Annotated[str, example('{"decision": "go_on"}')] | None
@@ -147,23 +148,24 @@ class HookExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookTrialRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hook has said to a question about nobody."""
+    """The hook's response to a test request."""
 
     success: Annotated[bool, example(True)]
-    """Whether an answer came that counts."""
+    """Whether a valid response came."""
     outcome: Annotated[str, example("go_on")]
     """`go_on`, `second_factor`, `passkey`, `no` or `silent`."""
     why: Annotated[str, example("place")] | None
-    """The reason of a no, or why there was no answer."""
+    """The reason of a denial, or why there was no response."""
     milliseconds: Annotated[int, example(48)]
     """How long it took."""
 
 
 @endpoint.get(_HOOK, caller=_SEES, keys=True, verb="hook get", tags=_TAGS)
 async def get_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
-    """Get the hook that an organization has asked before a sign-in
+    """Get the sign-in hook of an organization
 
-    The hook is asked last, after every factor, and may only make a sign-in stricter. The report says how often it was silent, and how slow.
+    The hook is called last, after all authentication methods, and can only make a sign-in stricter. The report shows failed and slow
+    requests.
     """
     hooks, organization = postern.tenancy.hooks, call.caller.organization
     shown = await hooks.get(organization)
@@ -174,21 +176,21 @@ async def get_sign_in_hook(call: Call[None, None, OrganizationPath, Member], pos
     _HOOK, caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest, Conflict), verb="hook set", tags=_TAGS
 )
 async def set_sign_in_hook(call: Call[HookBody, None, OrganizationPath, Member], postern: Postern) -> HookSecretRecord:
-    """Have an address asked before each sign-in to your organization, or change it
+    """Set the sign-in hook of an organization
 
-    Only an owner can do this. A new hook, and one that has changed, stands in shadow: it is asked, what it says is recorded, and nothing
-    follows before an owner lets it count. Answers of before the change count no more. The answer has a `secret` if the hook is new: verify
-    `webhook-signature` with it, after Standard Webhooks. The hook hears of members by an act of their own, and of people who have allowed
-    the application themselves, and of each what the application may see.
+    Only an owner can do this. A new or changed hook starts in report-only mode: it is called and its responses are recorded, without effect
+    until an owner enforces it. Earlier responses no longer apply. The response has a `secret` if the hook is new: verify
+    `webhook-signature` with it, as in Standard Webhooks. The hook receives data about confirmed members and about people who consented to
+    the application, and only what the application may see.
     """
     return _with_secret(await postern.tenancy.hooks.put(call.caller, _draft(call.body), call.actor, seen=call.body.digest))
 
 
 @endpoint.delete(_HOOK, status=204, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="hook remove", tags=_TAGS)
 async def remove_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Delete the hook of an organization
+    """Delete the sign-in hook of an organization
 
-    Only an owner can do this. Nobody is asked any more, and what the hook has said counts no more.
+    Only an owner can do this. The hook is no longer called, and its earlier responses no longer apply.
     """
     await postern.tenancy.hooks.delete(call.caller, call.actor)
     return NO_BODY
@@ -198,9 +200,9 @@ async def remove_sign_in_hook(call: Call[None, None, OrganizationPath, Member], 
     f"{_HOOK}/rotate-secret", caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, verb="hook rotate-secret", tags=_TAGS
 )
 async def rotate_sign_in_hook_secret(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookSecretRecord:
-    """Give the hook of an organization a new secret
+    """Rotate the secret of an organization's sign-in hook
 
-    Only an owner can do this. For 24 hours, `webhook-signature` carries a second signature by the previous secret.
+    Only an owner can do this. For 24 hours, `webhook-signature` has a second signature with the previous secret.
     """
     return _with_secret(await postern.tenancy.hooks.rotate_secret(call.caller, call.actor))
 
@@ -215,48 +217,49 @@ async def rotate_sign_in_hook_secret(call: Call[None, None, OrganizationPath, Me
     tags=_TAGS,
 )
 async def activate_sign_in_hook(call: Call[SeenReport, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
-    """Let the hook of an organization count
+    """Enforce the sign-in hook of an organization
 
-    Only an owner can do this, after 100 questions or an hour in shadow, for the settings and the report whose
-    `digest` they send: if either is another by now, the answer is 409. From then on a sign-in without its answer does not come in, and an
-    open session is led to a sign-in. Owners get in whatever it says.
+    Only an owner can do this, after 100 requests or an hour in report-only mode, for the settings and the report whose `digest` they send:
+    if either has changed, the response is 409. From then on a sign-in needs the hook's response, and an open session must sign in again.
+    Owners are never denied.
     """
     return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
 
 
 @endpoint.post(f"{_HOOK}/shadow", caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="hook shadow", tags=_TAGS)
 async def disable_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
-    """Put the hook of an organization in shadow
+    """Switch the sign-in hook of an organization to report-only
 
-    Only an owner can do this. The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
+    Only an owner can do this. The hook is still called, but its responses, including earlier ones, have no effect. The request can be
+    repeated safely.
     """
     return _record(await postern.tenancy.hooks.put_in_shadow(call.caller, call.actor))
 
 
 @endpoint.post(f"{_HOOK}/try", caller=OWNER_IN_PERSON, limit=CREDENTIALS, refuses=(Conflict,), verb="hook try", tags=_TAGS)
 async def test_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookTrialRecord:
-    """Try the hook of an organization with made-up data
+    """Send a test request to the sign-in hook of an organization
 
-    Only an owner can do this. The hook is asked about a person whom there is not, and nothing follows from what it says.
+    Only an owner can do this. The request has sample data, and the response has no effect.
     """
     return _trial(await postern.tenancy.hooks.test(call.caller, call.actor))
 
 
 @endpoint.get(f"{_HOOK}/exchanges", caller=_SEES, keys=True, verb="hook exchanges", tags=_TAGS)
 async def list_sign_in_hook_exchanges(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[HookExchangeRecord]:
-    """List what the hook of an organization was asked and what it answered, the newest first
+    """List the recent requests of an organization's sign-in hook, the newest first
 
-    These are the last fifty, of a week at most. Each text in them is replaced by its length, so they name nobody.
+    The last fifty, of a week at most. Each text is replaced by its length.
     """
     return [_exchange(one) for one in await postern.tenancy.hooks.exchanges(call.caller.organization)]
 
 
 @endpoint.get(_HOOK_OF_INSTALLATION, caller=PLATFORM_OWNER, verb="installation-hook get", tags=_TAGS)
 async def get_installation_sign_in_hook(_call: Call, postern: Postern) -> HookRecord:
-    """Get the hook that the installation has asked before a sign-in
+    """Get the sign-in hook of the installation
 
-    It is asked before the organization's, about the same people. Its no closes the organization that the sign-in leads to, and nothing
-    else. At the base address no hook is asked.
+    It is called before the organization's hook, about the same people. Its denial blocks only the organization of the sign-in. At the base
+    URL no hook is called.
     """
     return _record(await postern.tenancy.hooks.get(None))
 
@@ -271,9 +274,9 @@ async def get_installation_sign_in_hook(_call: Call, postern: Postern) -> HookRe
     tags=_TAGS,
 )
 async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) -> HookSecretRecord:
-    """Have an address asked before each sign-in to any organization, or change it
+    """Set the sign-in hook of the installation
 
-    A new hook, and one that has changed, stands in shadow, as an organization's does. The answer has a `secret` if the hook is new.
+    A new or changed hook starts in report-only mode, as an organization's does. The response has a `secret` if the hook is new.
     """
     return _with_secret(await postern.tenancy.hooks.put(call.presented, _draft(call.body), call.actor, seen=call.body.digest))
 
@@ -288,9 +291,9 @@ async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) 
     tags=_TAGS,
 )
 async def remove_installation_sign_in_hook(call: Call, postern: Postern) -> NoBody:
-    """Delete the hook of the installation
+    """Delete the sign-in hook of the installation
 
-    Nobody is asked any more, and what the hook has said counts no more.
+    The hook is no longer called, and its earlier responses no longer apply.
     """
     await postern.tenancy.hooks.delete(call.presented, call.actor)
     return NO_BODY
@@ -305,9 +308,9 @@ async def remove_installation_sign_in_hook(call: Call, postern: Postern) -> NoBo
     tags=_TAGS,
 )
 async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) -> HookSecretRecord:
-    """Give the hook of the installation a new secret
+    """Rotate the secret of the installation's sign-in hook
 
-    For 24 hours, `webhook-signature` carries a second signature by the previous secret.
+    For 24 hours, `webhook-signature` has a second signature with the previous secret.
     """
     return _with_secret(await postern.tenancy.hooks.rotate_secret(call.caller, call.actor))
 
@@ -322,10 +325,10 @@ async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) 
     tags=_TAGS,
 )
 async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Postern) -> HookRecord:
-    """Let the hook of the installation count
+    """Enforce the sign-in hook of the installation
 
-    After 100 questions or an hour in shadow, for the settings and the report whose `digest` you send: if either is another by now, the
-    answer is 409.
+    After 100 requests or an hour in report-only mode, for the settings and the report whose `digest` you send: if either has changed, the
+    response is 409.
     """
     return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
 
@@ -339,9 +342,9 @@ async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Po
     tags=_TAGS,
 )
 async def disable_installation_sign_in_hook(call: Call, postern: Postern) -> HookRecord:
-    """Put the hook of the installation in shadow
+    """Switch the sign-in hook of the installation to report-only
 
-    The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
+    The hook is still called, but its responses, including earlier ones, have no effect. The request can be repeated safely.
     """
     return _record(await postern.tenancy.hooks.put_in_shadow(call.caller, call.actor))
 
@@ -355,18 +358,18 @@ async def disable_installation_sign_in_hook(call: Call, postern: Postern) -> Hoo
     tags=_TAGS,
 )
 async def test_installation_sign_in_hook(call: Call, postern: Postern) -> HookTrialRecord:
-    """Try the hook of the installation with made-up data
+    """Send a test request to the sign-in hook of the installation
 
-    The hook is asked about a person whom there is not, and nothing follows from what it says.
+    The request has sample data, and the response has no effect.
     """
     return _trial(await postern.tenancy.hooks.test(call.caller, call.actor))
 
 
 @endpoint.get(f"{_HOOK_OF_INSTALLATION}/exchanges", caller=PLATFORM_OWNER, verb="installation-hook exchanges", tags=_TAGS)
 async def list_installation_sign_in_hook_exchanges(_call: Call, postern: Postern) -> Sequence[HookExchangeRecord]:
-    """List what the hook of the installation was asked and what it answered, the newest first
+    """List the recent requests of the installation's sign-in hook, the newest first
 
-    These are the last fifty, of a week at most. Each text in them is replaced by its length, so they name nobody.
+    The last fifty, of a week at most. Each text is replaced by its length.
     """
     return [_exchange(one) for one in await postern.tenancy.hooks.exchanges(None)]
 

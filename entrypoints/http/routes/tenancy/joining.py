@@ -53,19 +53,19 @@ _ANSWERS = (*_REFUSED_ANSWERS, OrganizationNotActive)
 
 class OrganizationInvitationPath(OrganizationPath, frozen=True):
     invitation_id: UUID
-    """The invitation's id."""
+    """The invitation's ID."""
 
 
 class NewInvitation(msgspec.Struct, frozen=True):
-    """The address to invite, and the role to offer."""
+    """The email address to invite, and the role to offer."""
 
     email: EmailText
-    """The address to invite."""
+    """The email address to invite."""
     role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["member"])]
     """The slug of the role: `member`, `admin`, or one of the organization's own."""
     replaces: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None = None
-    """The id of a pending invitation to the same address, to send it again: its link stops working as the new one is made. Null if the
-    address has none.
+    """The ID of a pending invitation to the same email address, to send it again: its link stops working as the new one is made. Null if
+    the address has none.
     """
 
 
@@ -80,7 +80,7 @@ class InvitationRecord(msgspec.Struct, frozen=True):
     id: Id
     org_id: OrganizationUuid
     email: EmailAddress
-    """The invited address."""
+    """The invited email address."""
     role: SlugOfRole
     invited_by: UUID | None
     """The user who sent the invitation; null if the account was deleted."""
@@ -97,20 +97,20 @@ class InviterRecord(msgspec.Struct, frozen=True):
     """The user who sent the invitation. For a deleted account: `unknown`, `deleted-user@unknown`, and 1970."""
 
     id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The inviter's id."""
+    """The inviter's ID."""
     email: EmailAddress
     created_at: CreatedAt
     name: PersonName | None = None
 
 
 class InvitingKeyRecord(msgspec.Struct, frozen=True):
-    """The management key that sent the invitation. It is void once the key has ended, or may no longer give the role."""
+    """The management API key that sent the invitation. It is void once the key was revoked, or may no longer give the role."""
 
     id: Id
     name: Annotated[str | None, example("Nightly sync")]
-    """The key's name; null if the key has ended."""
+    """The key's name; null if the key was revoked."""
     prefix: Annotated[str | None, example("pto_a1b2c3")]
-    """The beginning of the key; null if the key has ended."""
+    """The prefix of the key; null if the key was revoked."""
 
 
 class InvitationSummary(msgspec.Struct, frozen=True):
@@ -119,20 +119,20 @@ class InvitationSummary(msgspec.Struct, frozen=True):
     invitation: InvitationRecord
     """The invitation."""
     inviter: InviterRecord
-    """The user who sent the invitation. If a management key sent it, the person who answered for the key."""
+    """The user who sent the invitation. If a management API key sent it, the person who answered for the key."""
     management_key: InvitingKeyRecord | None = None
-    """The management key that sent the invitation; null if a person did."""
+    """The management API key that sent the invitation; null if a person did."""
 
 
 class IssuedInvitation(msgspec.Struct, frozen=True):
-    """The new invitation. This is the only answer with its token."""
+    """The new invitation. This is the only response with its token."""
 
     invitation: InvitationRecord
     """The invitation."""
     inviter: InviterRecord
     """The user who sent the invitation."""
     token: Annotated[str, SHOWN_ONCE, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the mailed link. No other answer shows it."""
+    """The token in the magic link. It is shown only once."""
 
 
 class InvitingOrganization(msgspec.Struct, frozen=True):
@@ -145,11 +145,11 @@ class InvitingOrganization(msgspec.Struct, frozen=True):
 
 
 class OwnInvitationRecord(msgspec.Struct, frozen=True):
-    """An invitation to your own address."""
+    """An invitation to your own email address."""
 
     id: Id
     email: EmailAddress
-    """The invited address."""
+    """The invited email address."""
     role: SlugOfRole
     token: Annotated[str, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
     """Answer the invitation with this token: once, within 15 minutes."""
@@ -164,31 +164,30 @@ class InvitationReply(msgspec.Struct, frozen=True):
     """The token of the invitation."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token from the mailed link, or from the list of your own invitations."""
+    """The token from the magic link, or from the list of your own invitations."""
 
 
 class InvitationAcceptance(InvitationReply, frozen=True, kw_only=True):
     """The token of the invitation, and what the invited person is called."""
 
     name: Annotated[str, msgspec.Meta(max_length=2 * LONGEST_NAME, examples=["Ada Lovelace"])] = ""
-    """The name of the invited person. It is kept if Postern's own mail server sent the token, if nobody has used the account yet, and if
+    """The name of the invited person. It is kept if Postern's own email server sent the token, if no one has used the account yet, and if
     the account has no name. Otherwise it is left out.
     """
 
 
 class InvitationLink(msgspec.Struct, frozen=True):
     token: Annotated[Word, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the mailed link."""
+    """The token in the magic link."""
 
 
 @endpoint.post(_OF_ORGANIZATION, caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest, RateLimited), tags=_TAGS)
 async def create_invitation(call: Call[NewInvitation, None, OrganizationPath, Member], postern: Postern) -> IssuedInvitation:
-    """Invite somebody by e-mail
+    """Invite someone by email
 
     The invitation is valid for a week. To invite into a role other than `member`, you need the right to manage roles and all rights of the
-    offered role, and the right to manage services if roles of services are assigned to the role. Nobody can be invited as `owner`: transfer
-    the ownership instead. The answer does not say whether the address has an
-    account.
+    offered role, and the right to manage services if roles of services are assigned to the role. No one can be invited as `owner`: transfer
+    the ownership instead. The answer does not say whether the address has an account.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     replaces = None if call.body.replaces is None else InvitationId(call.body.replaces)
@@ -229,9 +228,9 @@ async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitat
 
 @endpoint.get("/api/invitations", caller=PERSON, tags=_TAGS)
 async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvitationRecord]:
-    """List the invitations to your own address
+    """List the invitations to your own email address
 
-    You get the invitations that you can still answer, a hundred at most, the newest first. Your address must be verified.
+    Returns the invitations that you can still answer, a hundred at most, the newest first. Your address must be verified.
     """
     return [
         OwnInvitationRecord(
@@ -251,8 +250,8 @@ async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvi
 async def accept_invitation(call: Call[InvitationAcceptance], postern: Postern) -> EmptyObject:
     """Accept an invitation
 
-    The invited address becomes a member of the organization. If the address has no account yet, we create one and mail a link to choose a
-    password.
+    The invited email address becomes a member of the organization. If the address has no account yet, Postern creates one and mail a link
+    to choose a password.
     """
     await postern.tenancy.invitations.accept(call.body.token, call.actor, name=call.body.name)
     return EMPTY_OBJECT
@@ -262,7 +261,7 @@ async def accept_invitation(call: Call[InvitationAcceptance], postern: Postern) 
 async def decline_invitation(call: Call[InvitationReply], postern: Postern) -> EmptyObject:
     """Decline an invitation
 
-    The token is enough: nobody needs an account for it. The invitation is `rejected` from then on. An invitation that has expired can be
+    The token is enough: no one needs an account for it. The invitation is `rejected` from then on. An invitation that has expired can be
     declined, too.
     """
     await postern.tenancy.invitations.decline(call.body.token, call.actor)
@@ -273,7 +272,7 @@ async def decline_invitation(call: Call[InvitationReply], postern: Postern) -> E
 def open_invitation(call: Call[None, InvitationLink], postern: Postern) -> Answer[NoBody]:
     """Open the link of an invitation mail
 
-    The answer redirects to the page with the same path at the frontend.
+    The response redirects to the page with the same path at the frontend.
     """
     place = f"{postern.foundation.links.frontend_url}/invitations/accept?token={quote(call.query.token, safe='')}"
     return Answer(NO_BODY, 301, ((b"location", place.encode()),))
@@ -311,7 +310,7 @@ _REQUEST = f"{_REQUESTS}/{{request_id}}"
 
 class JoinRequestPath(OrganizationPath, frozen=True):
     request_id: UUID
-    """The request's id."""
+    """The request's ID."""
 
 
 class JoinRequestsQuery(Paging, frozen=True, kw_only=True):
@@ -320,20 +319,20 @@ class JoinRequestsQuery(Paging, frozen=True, kw_only=True):
 
 
 class JoinRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A person who wants to become a member, and may ask because their address is in a domain of the organization."""
+    """A person who wants to become a member, and may ask because their email address is in a domain of the organization."""
 
     id: Id
     user_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The id of the person's account."""
+    """The ID of the person's account."""
     email: EmailAddress
-    """The address that allowed the person to ask."""
+    """The email address that allowed the person to ask."""
     status: Annotated[JoinRequestStatus, example("pending")]
     """The state of the request."""
     created_at: CreatedAt
     decided_at: datetime | None
-    """When somebody answered the request, or the person became a member in another way; null while the request is pending."""
+    """When someone answered the request, or the person became a member in another way; null while the request is pending."""
     decided_by: UUID | None
-    """The user who answered; null if nobody did, or if the account was deleted."""
+    """The user who answered; null if no one did, or if the account was deleted."""
 
 
 @endpoint.get(_REQUESTS, caller=_MANAGERS, keys=True, tags=_JOIN_REQUEST_TAGS)
@@ -358,9 +357,9 @@ async def list_join_requests(
     tags=_JOIN_REQUEST_TAGS,
 )
 async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> EmptyObject:
-    """Let a person become a member
+    """Approve a request to become a member
 
-    The person gets the role `member`, and a mail. You need the rights of this role. A request ends when the account changes its address,
+    The person gets the role `member`, and an email. You need the rights of this role. A request ends when the account changes its address,
     because the request was made by the address that the list shows. You cannot approve a request while an invitation to another role waits
     for the person.
     """
@@ -374,8 +373,8 @@ async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], 
 async def decline_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> EmptyObject:
     """Decline a request to become a member
 
-    We do not tell the person. The person cannot ask again, not even with another account that gets the address. You can still invite the
-    person.
+    Postern does not tell the person. The person cannot ask again, not even with another account that gets the address. You can still invite
+    the person.
     """
     await postern.tenancy.join_requests.decline(call.caller, JoinRequestId(call.path.request_id), call.actor)
     return EMPTY_OBJECT

@@ -33,7 +33,7 @@ _HostText = Annotated[str, bounded({"minLength": 1, "maxLength": 253}, examples=
 
 
 class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A mail server, and the sender of the mails that go through it."""
+    """An email server, and the sender of the emails that go through it."""
 
     host: _HostText
     """The name or the address of the server."""
@@ -42,18 +42,18 @@ class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
     username: _Username
     """The name to sign in with."""
     password: _Password
-    """The password to sign in with. We store the password encrypted, and no answer shows it."""
+    """The password to sign in with. Postern stores the password encrypted, and no response contains it."""
     from_email: EmailText
-    """The address that the mails come from."""
+    """The sender's email address."""
     from_name: _FromName | None = None
-    """The name that the mails come from. It is the organization's name, or begins with it."""
+    """The name that the emails come from. It is the organization's name, or begins with it."""
 
 
 class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The mail server of an organization, without its password. If none is set, only `configured` is present."""
+    """The email server of an organization, without its password. If none is set, only `configured` is present."""
 
     configured: Annotated[bool, example(True)]
-    """Whether a mail server is set."""
+    """Whether an email server is set."""
     host: _Host | msgspec.UnsetType = msgspec.UNSET
     """The name or the address of the server."""
     port: _Port | msgspec.UnsetType = msgspec.UNSET
@@ -61,20 +61,20 @@ class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):
     username: Annotated[str, example("acme")] | msgspec.UnsetType = msgspec.UNSET
     """The name to sign in with."""
     from_email: Annotated[str, example("it@acme.example")] | msgspec.UnsetType = msgspec.UNSET
-    """The address that the mails come from."""
+    """The sender's email address."""
     from_name: Annotated[str, example("Acme")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The name that the mails come from."""
+    """The name that the emails come from."""
     failing_since: datetime | msgspec.UnsetType | None = msgspec.UNSET
     """When the server began to fail; null if the server works."""
     fallback_since: datetime | msgspec.UnsetType | None = msgspec.UNSET
-    """When the installation's mail server took over; null if it has not."""
+    """When the installation's email server took over; null if it has not."""
 
 
 class SmtpTestResult(msgspec.Struct, frozen=True):
     """The outcome of a test."""
 
     success: Annotated[bool, example(True)]
-    """Whether the mail server has taken the mail."""
+    """Whether the email server has taken the email."""
     message: MessageText
 
 
@@ -84,11 +84,11 @@ _record = shown(MailServer, SmtpRecord, named={"fallback_since": "fallen_back_at
 
 @endpoint.post(_SMTP, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def set_mail_server(call: Call[SmtpBody, None, OrganizationPath, Member], postern: Postern) -> SmtpRecord:
-    """Set the mail server of an organization
+    """Set the email server of an organization
 
-    From now on the organization's invitations, and mails to its owners about its settings, go through this server. Mails about people's
-    accounts do not, since their links open the account. While the server fails, mails wait. After an hour of failures, the installation's
-    server takes over until this server accepts mails again, and the owners get a mail.
+    From now on the organization's invitations, and emails to its owners about its settings, go through this server. Emails about people's
+    accounts do not, since their links open the account. While the server fails, emails wait. After an hour of failures, the installation's
+    server takes over until this server accepts emails again, and the owners get an email.
     """
     server = await postern.tenancy.mail_servers.configure(call.caller, call.actor, _wanted(call.body))
     return _record(server)
@@ -96,7 +96,7 @@ async def set_mail_server(call: Call[SmtpBody, None, OrganizationPath, Member], 
 
 @endpoint.get(_SMTP, caller=_MANAGE, keys=True, tags=_TAGS)
 async def get_mail_server(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SmtpRecord:
-    """Get the mail server of an organization, without its password
+    """Get the email server of an organization, without its password
 
     If none is set, only `configured` is present.
     """
@@ -106,9 +106,9 @@ async def get_mail_server(call: Call[None, None, OrganizationPath, Member], post
 
 @endpoint.delete(_SMTP, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, status=204, tags=_TAGS)
 async def remove_mail_server(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Remove the mail server of an organization
+    """Remove the email server of an organization
 
-    From now on the organization's mails go through the installation's server. If no mail server is set, nothing happens.
+    From now on the organization's emails go through the installation's server. If no email server is set, nothing happens.
     """
     await postern.tenancy.mail_servers.remove(call.caller, call.actor)
     return NO_BODY
@@ -116,9 +116,9 @@ async def remove_mail_server(call: Call[None, None, OrganizationPath, Member], p
 
 @endpoint.post(f"{_SMTP}/test", caller=_IN_PERSON, limit=CREDENTIALS, tags=_TAGS)
 async def test_mail_server(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SmtpTestResult:
-    """Send yourself a mail through the mail server of an organization
+    """Send yourself an email through the email server of an organization
 
-    The answer says whether the server accepted the mail and, if not, how the server answered.
+    The answer says whether the server accepted the email and, if not, how the server answered.
     """
     tested = await postern.tenancy.mail_servers.test(call.caller, call.actor)
     return SmtpTestResult(tested.success, tested.message)

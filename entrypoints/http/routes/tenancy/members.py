@@ -54,7 +54,7 @@ class MembersQuery(Paging, frozen=True, kw_only=True):
     role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["admin"])] | None = None
     """Only members in this role."""
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH, examples=["ada@"])] = ""
-    """Only members whose address or name contains this text."""
+    """Only members whose email address or name contains this text."""
 
 
 class MembershipRecord(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class MembershipSummary(msgspec.Struct, frozen=True):
 
 
 class MemberAccount(msgspec.Struct, frozen=True):
-    """The person's account. An organization sees the name of people whose membership is their own."""
+    """The person's account. An organization sees the name of confirmed members."""
 
     id: Id
     email: EmailAddress
@@ -103,11 +103,11 @@ class MemberDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
     came_by: MembershipOrigin
     """How the person became a member. `added` until the person has come themselves."""
     own_since: datetime | None
-    """When the person made or confirmed the membership; null while the organization has only listed them."""
+    """When the person created or confirmed the membership; null while it is unconfirmed."""
     mfa_enabled: Annotated[bool, example(True)] | None
-    """Whether the person has a second factor; null for people whom the organization has only listed."""
+    """Whether the person has MFA enabled; null for unconfirmed members."""
     has_devices: Annotated[bool, example(True)] | None
-    """Whether the person has signed in on devices; null for people whom the organization has only listed."""
+    """Whether the person has signed in on devices; null for unconfirmed members."""
     active_sessions: Annotated[int, example(2)]
     """How many sessions the person has in the organization and in its services."""
     teams: Annotated[Sequence[str], example(["support"])]
@@ -129,7 +129,7 @@ class MemberListAnswer(msgspec.Struct, frozen=True):
     members: Sequence[MemberSummary]
     """The members on this page, the longest-standing first."""
     pagination: Pagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
     limits: MemberLimits
     """The number of members that the organization may have."""
 
@@ -228,7 +228,7 @@ async def list_members(call: Call[None, MembersQuery, OrganizationPath, Member],
     """List the members of the organization, the longest-standing first
 
     `total` counts all members, or only the members in the role that you ask for or whom you search for; counting these stops at 10 000.
-    Searches within an organization run one after the other; if too many are waiting, the answer is 503.
+    Searches within an organization run one after the other; if too many are waiting, the response is 503.
     """
     query = call.query
     found = await postern.tenancy.members.list(call.caller, page_of(query), query.role, query.search)
@@ -267,9 +267,9 @@ async def get_member(call: Call[None, None, MemberPath, Member], postern: Poster
 
 @endpoint.patch(_MEMBER, caller=OWNER_IN_PERSON, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_member_role(call: Call[RoleChange, None, MemberPath, Member], postern: Postern) -> MemberChanged:
-    """Give a member another role
+    """Change a member's role
 
-    The new role takes effect with the member's next request. You cannot change your own role. To make somebody the `owner`, transfer the
+    The new role takes effect with the member's next request. You cannot change your own role. To make someone the `owner`, transfer the
     ownership.
     """
     changed = await postern.tenancy.members.change_role(call.caller, UserId(call.path.user_id), call.body.role, call.actor)
@@ -283,7 +283,7 @@ async def remove_member(call: Call[None, None, MemberPath, Member], postern: Pos
     """Remove a member
 
     From the next request on, the member's access and refresh tokens for the organization no longer work. Sessions elsewhere continue. You
-    cannot remove yourself, the owner, or anybody who has rights that you do not have.
+    cannot remove yourself, the owner, or anyone who has rights that you do not have.
     """
     await postern.tenancy.members.remove(call.caller, UserId(call.path.user_id), call.actor)
     return Message("The member is removed")
@@ -298,12 +298,12 @@ async def remove_member(call: Call[None, None, MemberPath, Member], postern: Pos
     tags=_TAGS,
 )
 async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPath, Member], postern: Postern) -> MfaForceDisabled:
-    """Remove the second factor of a member who lost it
+    """Remove MFA from a member who lost access to it
 
     Only for accounts that your organization created, by an invitation or a directory, and that nothing else uses: for all others, ask the
-    owners of the platform. The reason is required, in the body or in the query; the audit log keeps it. We tell the member by mail. From
-    now on the member signs in without a second factor. You may repeat this. You need a recent proof of who you are: of the second factor,
-    if you have one.
+    owners of the platform. The reason is required, in the body or in the query; the audit log keeps it. Postern notifies the member by
+    email. From now on the member signs in without MFA. The request can be repeated safely. Requires a recent sign-in or reauthentication,
+    with MFA if you have it enabled.
     """
     reason = call.body.reason if call.body.reason is not None else call.query.reason
     disabled = await postern.tenancy.member_factors.disable(call.caller, UserId(call.path.user_id), reason or "", call.actor)
@@ -320,11 +320,11 @@ async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPat
     verb="",
 )
 async def transfer_ownership(call: Call[OwnershipTransfer, None, OrganizationPath, Member], postern: Postern) -> OwnershipTransferred:
-    """Make another member the owner
+    """Transfer ownership to another member
 
-    You become an admin, and the new owner gets a mail. The new owner confirms the ownership by the first thing that only an owner may do.
-    Until then they may decline it, which makes you the owner again, and the mails for owners go to you, too. You need a recent proof of who
-    you are: of the second factor, if you have one.
+    You become an admin, and the new owner gets an email. The new owner confirms the ownership by the first thing that only an owner may do.
+    Until then they may decline it, which makes you the owner again, and the emails for owners go to you, too. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     new = UserId(call.body.new_owner_user_id)
     await postern.tenancy.members.transfer_ownership(call.caller, new, call.actor)
@@ -335,7 +335,7 @@ async def transfer_ownership(call: Call[OwnershipTransfer, None, OrganizationPat
 
 @endpoint.post("/api/organizations/{org_slug}/ownership", caller=OWN_PERSON, limit=UNLIMITED, refuses=(BadRequest, NotFound), tags=_TAGS)
 async def answer_ownership(call: Call[OwnershipReply, None, OrganizationPath], postern: Postern) -> Message:
-    """Say whether an organization is yours that others have made you the owner of
+    """Confirm or decline the ownership of an organization
 
     This is for the owner after a transfer, or of an organization that was moved here. If you decline, the former owner is the owner again;
     if there is none who is still an active member, the organization is suspended, and the owners of the platform decide. You stay a member,
@@ -355,8 +355,7 @@ async def select_organization(call: Call[None, None, OrganizationPath], postern:
     """Get tokens for an organization
 
     This opens a session in the organization, beside the session of your token, which may be for the platform or for another organization.
-    The new session ends when that session ends. The organization's sign-in rules may ask for a second factor or a more recent sign-in
-    first.
+    The new session ends when that session ends. The organization's sign-in rules may ask for MFA or a more recent sign-in first.
     """
     selected = await postern.tenancy.members.select(call.caller, call.path.org_slug, call.actor)
     account = selected.account

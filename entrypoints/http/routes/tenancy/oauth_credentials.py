@@ -37,9 +37,9 @@ class OAuthCredentialsBody(msgspec.Struct, frozen=True):
     """A client at the provider."""
 
     client_id: _ClientId
-    """The client's id."""
+    """The client's ID."""
     client_secret: _ClientSecret
-    """The client's secret. We store the secret encrypted, and no answer shows it."""
+    """The client's secret. Postern stores the secret encrypted, and no response contains it."""
 
 
 class OAuthCredentialsRecord(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class OAuthCredentialsRecord(msgspec.Struct, frozen=True):
     provider: Annotated[str, example("codehost")]
     """The provider."""
     client_id: _ClientId | None
-    """The client's id; null if none is set."""
+    """The client's ID; null if none is set."""
     has_secret: Annotated[bool, example(True)]
     """Whether a secret is stored."""
 

@@ -48,7 +48,7 @@ class TierRecord(msgspec.Struct, frozen=True):
 
     id: Id
     name: Annotated[str, example("free")]
-    """The tier's name for programs."""
+    """The tier's machine-readable name."""
     display_name: Annotated[str, example("Free")]
     """The tier's name for people."""
     default_max_services: Annotated[int, example(3)]
@@ -80,7 +80,7 @@ class OrganizationRecord(msgspec.Struct, frozen=True, kw_only=True):
     approved_at: datetime | None
     """When the organization was approved; null if it was not."""
     approved_by: UUID | None
-    """The platform owner who approved the organization; null if nobody did."""
+    """The platform owner who approved the organization; null if no one did."""
     rejected_at: Annotated[datetime | None, example(None)]
     """When the organization was rejected; null if it was not."""
     rejection_reason: Annotated[str | None, example(None)]
@@ -114,7 +114,7 @@ class NewOrganization(msgspec.Struct, frozen=True):
 
 
 class OrganizationChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of an organization. Fields that you leave out stay as they are; send at least one."""
+    """A change of an organization. Omitted fields keep their values; send at least one."""
 
     name: Annotated[Line, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])] | msgspec.UnsetType = msgspec.UNSET
     """2 to 100 characters; spaces around it are removed."""
@@ -212,7 +212,7 @@ async def list_organizations(call: Call, postern: Postern) -> Sequence[OwnOrgani
 async def get_organization(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> OwnOrganizationWithMetadata:
     """Get an organization that you are a member of, in any state
 
-    The answer has the organization's metadata, your membership, and the tier. You see an organization that is pending or suspended, too.
+    The response has the organization's metadata, your membership, and the tier. You see an organization that is pending or suspended, too.
     """
     return _with_metadata(await postern.tenancy.organizations.get(call.caller), call.caller)
 
@@ -245,11 +245,11 @@ async def change_organization(
     tags=_TAGS,
 )
 async def delete_organization(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Delete an organization and all its data for good
+    """Delete an organization and all its data permanently
 
     No request, list or token finds the organization from now on, and its slug is free. A background job removes its data, usually within a
-    minute. People keep their accounts. The audit log stays, without data that identifies people. You need a recent proof of who you are: of
-    the second factor, if you have one.
+    minute. People keep their accounts. The audit log stays, without data that identifies people. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
 
     While the organization is suspended, only the owners of the platform may delete it. One that waits for approval, or was declined, its
     owner may delete.

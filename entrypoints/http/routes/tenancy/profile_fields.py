@@ -92,20 +92,20 @@ class NewField(msgspec.Struct, frozen=True, kw_only=True):
     required: bool = False
     """Whether the page that asks for the field insists on an answer. Needs `asked_at`."""
     asked_at: FieldPrompt | None = None
-    """When a page of the sign-in asks for the value: `registration`, of people who come after the field; `sign_in`, of everybody. It
-    asks once. Needs `person` in `written_by`.
+    """When a page of the sign-in asks for the value: `registration`, of people who come after the field; `sign_in`, of everyone. It asks
+    once. Needs `person` in `written_by`.
     """
     position: FieldPosition | None = None
     """The place in lists and forms, from 0 to 999. Without it, the field comes last."""
 
 
 class FieldPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a field. What you leave out stays as it is."""
+    """A change of a field. Omitted fields keep their values."""
 
     label: FieldLabel | UnsetType = UNSET
     """The words that people read: 1 to 100 characters."""
     rule: FieldBounds | UnsetType = UNSET
-    """All bounds of the values; they replace the old ones. Values that no longer fit stay until somebody writes them."""
+    """All bounds of the values; they replace the old ones. Values that no longer fit stay until someone writes them."""
     written_by: Annotated[Sequence[FieldWriter], example(["administrator", "directory"])] | UnsetType = UNSET
     """Those who may write values. The list replaces the old one."""
     required: bool | UnsetType = UNSET
@@ -129,7 +129,7 @@ class FieldRecord(msgspec.Struct, frozen=True, kw_only=True):
     rule: FieldBounds
     """The bounds of the values."""
     rule_is_lost: bool
-    """Whether the stored bounds cannot be read. Nobody is asked for the field or sees its values then, until a change sends a `rule`."""
+    """Whether the stored bounds cannot be read. No one is asked for the field or sees its values then, until a change sends a `rule`."""
     written_by: Annotated[Sequence[FieldWriter], example(["administrator", "directory"])]
     """Those who may write values."""
     required: bool
@@ -193,7 +193,7 @@ async def change_field(call: Call[FieldPatch, None, FieldPath, Member], postern:
 async def delete_field(call: Call[None, None, FieldPath, Member], postern: Postern) -> NoBody:
     """Delete a field with all its values
 
-    Nobody sees the values from now on. A new field with the same key begins without values.
+    No one sees the values from now on. A new field with the same key begins without values.
     """
     await postern.tenancy.profile_fields.delete(call.caller, call.path.key, call.actor)
     return NO_BODY
@@ -213,7 +213,7 @@ class KeptOfPath(OrganizationPath, frozen=True):
 
 
 class FieldValuesPatch(msgspec.Struct, frozen=True):
-    """Values to write. Keys that you leave out stay as they are."""
+    """Values to write. Omitted keys keep their values."""
 
     values: Values
     """The values, by the keys of their fields; null removes a value."""
@@ -236,7 +236,7 @@ class OwnValuesQuery(msgspec.Struct, frozen=True):
 
 
 class OwnFieldValuesPatch(msgspec.Struct, frozen=True):
-    """Values to write. Keys that you leave out stay as they are."""
+    """Values to write. Omitted keys keep their values."""
 
     values: Values
     """The values, by the keys of their fields; null removes a value."""
@@ -270,9 +270,9 @@ class OwnFieldValuesList(msgspec.Struct, frozen=True):
 
 @endpoint.get(_PROFILE, caller=MEMBER, keys=True, tags=_TAGS)
 async def get_person_values(call: Call[None, None, KeptOfPath, Member], postern: Postern) -> PersonFieldValues:
-    """Get what the organization keeps of a person by its fields
+    """Get a person's profile fields in an organization
 
-    Of a member, or of somebody whom the directory knows, for those with `org.members.manage`; of people who only use the organization's
+    Of a member, or of someone whom the directory knows, for those with `org.members.manage`; of people who only use the organization's
     services, for those with `end_users.manage`.
     """
     return kept_record(await postern.tenancy.profile_values.of_tied(call.caller, UserId(call.path.user_id)))
@@ -291,7 +291,7 @@ async def change_person_values(call: Call[FieldValuesPatch, None, KeptOfPath, Me
 
 @endpoint.get(_OWN, caller=OWN_USER, tags=_TAGS)
 async def get_own_values(call: Call[None, OwnValuesQuery], postern: Postern) -> OwnFieldValuesList:
-    """Get what the installation and your organizations keep of you by fields
+    """Get your own profile fields
 
     At most a hundred organizations are in the answer. `organization` asks for one of them, and the installation.
     """

@@ -51,25 +51,25 @@ _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME, examp
 
 
 class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
-    """When the rule fits: all conditions that are set must hold. An empty list and null ask nothing."""
+    """The conditions: all that are set must match. An empty list and null match everything."""
 
     least_score: Annotated[float, msgspec.Meta(ge=0.01, le=1, examples=[0.7])] | None = None
     """The risk score of the sign-in is at least this."""
     ways: Annotated[Sequence[SignInWay], msgspec.Meta(max_length=len(SignInWay)), example(["password"])] = ()
-    """The person came in one of these ways."""
+    """The person signed in by one of these methods."""
     countries: _Countries = ()
-    """The address is in one of these countries, by the two letters of ISO 3166."""
+    """The IP address is in one of these countries, as two letters of ISO 3166."""
     except_countries: _Countries = ()
-    """The address is in none of these countries, or nobody knows where it is."""
+    """The IP address is in none of these countries, or its location is unknown."""
     networks: _Networks = ()
-    """The address is in one of these networks."""
+    """The IP address is in one of these networks."""
     except_networks: _Networks = ()
-    """The address is in none of these networks."""
+    """The IP address is in none of these networks."""
     new_device: bool | None = None
-    """Whether the device is new to the person; to an organization that merely lists the person, whether it is new there."""
+    """Whether the device is new for the person; for an unconfirmed member, whether it is new to the organization."""
     impossible_travel: bool | None = None
-    """Whether the person cannot have travelled here since their sign-in before: by the distance, or where the database of places has no
-    coordinates, by another country within two hours.
+    """Impossible travel: whether the person cannot have come here since the previous sign-in. It compares distances, or, without
+    coordinates in the location database, countries within two hours.
     """
     from_hour: Annotated[int, msgspec.Meta(ge=0, le=23, examples=[22])] | None = None
     """The first hour of the day, in UTC, at which the rule fits. Send `until_hour`, too."""
@@ -80,76 +80,76 @@ class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
     roles: Annotated[
         Sequence[Annotated[str, msgspec.Meta(min_length=1, max_length=50)]], msgspec.Meta(max_length=_ROLES), example(["admin"])
     ] = ()
-    """The person has one of these roles in the organization, such as `owner`; `none` stands for people who are no members."""
+    """The person has one of these roles in the organization, such as `owner`; `none` matches people who are not members."""
 
 
 class RiskPolicyBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule for risk."""
+    """A risk policy."""
 
     id: Id
-    """A UUID of your choice, by which the rule stays the same."""
+    """A UUID of your choice, which identifies the policy."""
     name: _Name
-    """What people read about the rule."""
+    """The display name of the policy."""
     when: RiskConditionsBody
     """When the rule fits."""
     action: Annotated[RiskAction, example("second_factor")]
-    """What happens then. `nothing` lets the sign-in in, and no later rule is asked."""
+    """The action. `nothing` allows the sign-in, and no later policy is evaluated."""
     counts: bool = False
-    """Whether the rule counts. A rule counts only after it stood in shadow exactly so."""
+    """Whether the policy is enforced. A policy can be enforced only after it was report-only with the same settings."""
 
 
 class RiskExceptionBody(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody whom no rule meets, until an end."""
+    """An exception from the policies, until a date."""
 
     kind: ExceptionKind
     """What `value` is."""
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["192.0.2.0/24"])]
-    """The id of a person or of a team, or a network."""
+    """The ID of a person or of a team, or a network."""
     ends_at: Annotated[datetime, msgspec.Meta(tz=True)]
-    """When the exception ends. State the offset from UTC."""
+    """When the exception ends. Include the UTC offset."""
 
 
 class RiskPoliciesBody(msgspec.Struct, frozen=True, kw_only=True):
-    """All rules, in order, and all exceptions. They replace those that stand."""
+    """All policies, in order, and all exceptions. They replace the current ones."""
 
     policies: Annotated[Sequence[RiskPolicyBody], msgspec.Meta(max_length=MOST_POLICIES)]
-    """The rules. The first that fits decides."""
+    """The policies. The first match decides."""
     exceptions: Annotated[
         Sequence[RiskExceptionBody],
         msgspec.Meta(max_length=MOST_EXCEPTIONS),
         example([{"kind": "network", "value": "192.0.2.0/24", "ends_at": "2027-01-01T00:00:00Z"}]),
     ] = ()
-    """Whom they leave out."""
+    """The exceptions."""
 
 
 class RiskPoliciesRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules for risk of an organization."""
+    """The risk policies of an organization."""
 
     policies: Sequence[RiskPolicyBody]
-    """The rules. The first that fits decides."""
+    """The policies. The first match decides."""
     exceptions: Sequence[RiskExceptionBody]
-    """Whom they leave out."""
+    """The exceptions."""
     count_since: datetime | None
-    """When the first rule that counts began to; null while none does."""
+    """When the first enforced policy took effect; null if none is enforced."""
 
 
 class MetPerson(msgspec.Struct, frozen=True, kw_only=True):
-    """A person whom a rule would have met, with their latest such sign-in."""
+    """A person whom a policy would have matched, with their latest such sign-in."""
 
     user_id: UUID
     """The person."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's present address; null if the account is deleted."""
+    """The person's present email address; null if the account is deleted."""
     at: datetime
     """When the person signed in."""
     country: Annotated[str, example("DE")] | None
-    """The country of the address; null if it is not known."""
+    """The country of the IP address; null if unknown."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The address; null if it has been forgotten."""
+    """The IP address; null if it has been deleted."""
 
 
 class MetOnDay(msgspec.Struct, frozen=True, kw_only=True):
-    """How many sign-ins a rule would have met on a day."""
+    """How many sign-ins a policy would have matched on a day."""
 
     day: Annotated[date, example("2026-11-27")]
     """The day, in UTC."""
@@ -158,10 +158,10 @@ class MetOnDay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RiskPolicyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom a rule would have met."""
+    """The sign-ins that a policy would have matched."""
 
     policy_id: UUID
-    """The rule."""
+    """The policy."""
     met: Annotated[int, example(12)]
     """The number of sign-ins."""
     people: Annotated[int, example(4)]
@@ -169,24 +169,24 @@ class RiskPolicyReport(msgspec.Struct, frozen=True, kw_only=True):
     days: Sequence[MetOnDay]
     """The sign-ins by day, without days that had none."""
     latest: Sequence[MetPerson]
-    """Those who were met last, twenty at most."""
+    """The most recent matches, twenty at most."""
     by_session: Annotated[int, example(7)]
-    """How many sign-ins went on from a session that had begun elsewhere. Rules judge sessions when they begin, so this report cannot say
-    which of them the rule would have met, and `met` has none of them.
+    """How many sign-ins continued a session that had begun elsewhere. Policies evaluate sessions when they begin, so this report cannot say
+    which of them the policy would have matched, and `met` has none of them.
     """
 
 
 class RiskReportRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom the rules would have met in the last thirty days, whether they count or not."""
+    """The sign-ins of the last thirty days that the policies would have matched, enforced or report-only."""
 
     judged: Annotated[int, example(1000)]
-    """The number of sign-ins to the organization that the rules were asked about, without those that went on from a session."""
+    """The number of sign-ins to the organization that were evaluated, without those that continued a session."""
     policies: Sequence[RiskPolicyReport]
-    """Of each rule, in order."""
+    """For each policy, in order."""
     your_policy: UUID | None
-    """The rule that fits a sign-in of yours from here and now; null for none."""
+    """The policy that would match a sign-in of yours from here, now; null for none."""
     your_action: RiskAction | None
-    """What it would do with that sign-in; null for none."""
+    """What it would do to that sign-in; null for none."""
 
 
 class RiskEventsQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,30 +195,30 @@ class RiskEventsQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of entries in the answer. A number above the maximum is refused."""
+    """The maximum number of entries to return. Values above the maximum are rejected."""
 
 
 class RiskEventRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A sign-in to the organization about which one of its rules has decided."""
+    """A sign-in to the organization that one of its risk policies decided."""
 
     id: Id
     user_id: UUID | None
     """The person; null if the person has been forgotten."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's present address; null if the account is deleted."""
+    """The person's present email address; null if the account is deleted."""
     policy_id: UUID
-    """The rule."""
+    """The policy."""
     policy_name: Annotated[str, example("Second factor outside Germany")]
-    """The rule's name at that time."""
+    """The policy's name at that time."""
     action: RiskAction
-    """What the rule did."""
+    """What the policy did."""
     success: bool
     """Whether the person got in."""
     provider: WayIn
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The address that the attempt came from; null if it has been forgotten."""
+    """The IP address that the attempt came from; null if it has been deleted."""
     country: Annotated[str, example("DE")] | None
-    """The country of that address; null if it is not known."""
+    """The country of that IP address; null if it is not known."""
     created_at: datetime
     """When the person tried."""
 
@@ -234,9 +234,9 @@ class RiskEventList(msgspec.Struct, frozen=True):
 
 @endpoint.get(_POLICIES, caller=able(Capability.RISK_POLICIES_MANAGE, impersonated=True), keys=True, tags=_TAGS)
 async def get_risk_policies(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskPoliciesRecord:
-    """Get the rules for risk of an organization
+    """Get the risk policies of an organization
 
-    They say what is done when somebody signs in to it, or to one of its services, under certain circumstances.
+    They decide what happens to a sign-in to the organization, or to one of its services, under certain conditions.
     """
     return _record(await postern.tenancy.risk_policies.get(call.caller.organization))
 
@@ -252,11 +252,11 @@ async def get_risk_policies(call: Call[None, None, OrganizationPath, Member], po
     verb="risk-policy set",
 )
 async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath, Member], postern: Postern) -> RiskPoliciesRecord:
-    """Set the rules for risk of an organization
+    """Set the risk policies of an organization
 
-    All rules and exceptions are replaced. A new rule, and one whose conditions or action you change, stands in shadow first: save it
-    without `counts`, look at the report, and save it with `counts`. Rules apply from the next sign-in on. You need a recent proof of who
-    you are.
+    All policies and exceptions are replaced. A new policy, and one whose conditions or action you change, must be report-only first: save
+    it without `counts`, review the report, and save it with `counts`. Policies apply from the next sign-in on. Requires a recent sign-in or
+    reauthentication.
     """
     policies, exceptions = _rules_of(call.body)
     return _record(await postern.tenancy.risk_policies.change(call.caller, policies, exceptions, call.actor))
@@ -266,11 +266,11 @@ async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath,
     f"{_POLICIES}/report", caller=able(Capability.RISK_EVENTS_VIEW, impersonated=True), keys=True, tags=_TAGS, verb="risk-policy report"
 )
 async def get_risk_report(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskReportRecord:
-    """See whom the rules for risk would have met
+    """Preview which sign-ins the risk policies would match
 
-    The sign-ins to the organization and its services in the last thirty days are judged by the rules as they are now, whether they count or
-    not; those that a rule refused are among them. Of people whom the organization merely lists, it judges by what it has seen of them
-    itself. A sign-in that goes on from a session is not judged but counted apart: rules judge a session when it begins.
+    The sign-ins to the organization and its services in the last thirty days are evaluated with the current policies, enforced or
+    report-only; denied sign-ins are included. For unconfirmed members, only what the organization itself has seen is used. A sign-in that
+    continues a session is counted separately: policies evaluate a session when it begins.
     """
     return _report(await postern.tenancy.risk_policies.report(call.caller, call.actor.address))
 
@@ -279,7 +279,7 @@ async def get_risk_report(call: Call[None, None, OrganizationPath, Member], post
     "/api/organizations/{org_slug}/risk-events", caller=able(Capability.RISK_EVENTS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
 async def list_risk_events(call: Call[None, RiskEventsQuery, OrganizationPath, Member], postern: Postern) -> RiskEventList:
-    """List the sign-ins about which a rule for risk has decided, the newest first
+    """List the sign-ins that risk policies of the organization decided, the newest first
 
     They are sign-ins to the organization and its services. Sign-ins elsewhere are not among them.
     """
@@ -288,9 +288,9 @@ async def list_risk_events(call: Call[None, RiskEventsQuery, OrganizationPath, M
 
 @endpoint.get(_POLICIES_OF_INSTALLATION, caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
 async def get_installation_risk_policies(_call: Call, postern: Postern) -> RiskPoliciesRecord:
-    """Get the rules for risk of the installation
+    """Get the risk policies of the installation
 
-    They are asked at every sign-in, before those of organizations.
+    They are evaluated at every sign-in, before those of organizations.
     """
     return _record(await postern.tenancy.risk_policies.get(None))
 
@@ -304,12 +304,12 @@ async def get_installation_risk_policies(_call: Call, postern: Postern) -> RiskP
     tags=_TAGS_OF_INSTALLATION,
 )
 async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: Postern) -> RiskPoliciesRecord:
-    """Set the rules for risk of the installation
+    """Set the risk policies of the installation
 
-    All rules and exceptions are replaced, and a new or changed rule stands in shadow first, as those of an organization do. These rules
-    name no services, and exceptions no teams; the roles are `platform_owner` and `none`. A refused person gets in nowhere. A platform
-    owner whom one refuses gets a link by mail, which puts the rules that refuse back in shadow; `postern risk-rules shadow` does, too. You
-    need a recent proof of who you are.
+    All policies and exceptions are replaced, and a new or changed policy must be report-only first, as those of an organization. These
+    policies name no services, and exceptions no teams; the roles are `platform_owner` and `none`. A denied person cannot sign in anywhere.
+    A platform owner who is denied gets a link by email, which switches the denying policies to report-only; `postern risk-rules shadow`
+    does the same. Requires a recent sign-in or reauthentication.
     """
     policies, exceptions = _rules_of(call.body)
     return _record(await postern.tenancy.risk_policies.change_for_installation(policies, exceptions, call.actor))
@@ -317,21 +317,19 @@ async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: 
 
 @endpoint.get(f"{_POLICIES_OF_INSTALLATION}/report", caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
 async def get_installation_risk_report(call: Call, postern: Postern) -> RiskReportRecord:
-    """See whom the rules for risk of the installation would have met
+    """Preview which sign-ins the risk policies of the installation would match
 
-    All sign-ins of the last thirty days are judged by the rules as they are now, whether they count or not, with those that a rule refused;
-    the newest 200 000, if there are more. One that goes on from a session is not judged but counted apart: rules judge a session when it
-    begins.
+    All sign-ins of the last thirty days are evaluated with the current policies, enforced or report-only, including denied ones; the newest
+    200 000, if there are more. One that continues a session is counted separately: policies evaluate a session when it begins.
     """
     return _report(await postern.tenancy.risk_policies.report_for_installation(call.caller, call.actor.address))
 
 
 @endpoint.get("/api/platform/risk-events", caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
 async def list_installation_risk_events(call: Call[None, RiskEventsQuery], postern: Postern) -> RiskEventList:
-    """List the sign-ins that rules of the installation met, the newest first
+    """List the sign-ins that risk policies of the installation matched, the newest first
 
-    A rule for risk that stands in shadow decides nothing, so its sign-ins are in the report. Rules of organizations decide apart: each
-    organization lists its own.
+    A report-only policy decides nothing, so its sign-ins are in the report. Each organization lists the decisions of its own policies.
     """
     return await _events(call.query, None, postern)
 

@@ -41,7 +41,7 @@ _ROLE = "/api/organizations/{org_slug}/roles/{role_id}"
 
 class RolePath(OrganizationPath, frozen=True):
     role_id: UUID
-    """The role's id."""
+    """The role's ID."""
 
 
 class NewRole(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class NewRole(msgspec.Struct, frozen=True):
 
 
 class RolePatch(msgspec.Struct, frozen=True):
-    """A change of a role. Fields that you leave out stay as they are."""
+    """A change of a role. Omitted fields keep their values."""
 
     name: Annotated[Name, example("Support")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
@@ -121,7 +121,7 @@ async def create_role(call: Call[NewRole, None, OrganizationPath, Member], poste
 async def get_role(call: Call[None, None, RolePath, Member], postern: Postern) -> RoleRecord:
     """Get one of the organization's own roles
 
-    The answer has the permissions of the role.
+    The response has the permissions of the role.
     """
     return _record(await postern.tenancy.roles.get(call.caller, RoleId(call.path.role_id)))
 
@@ -138,8 +138,8 @@ async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Po
     """Change a role
 
     New permissions take effect with the members' next requests. You can change a role only if you have all of its permissions, the old and
-    the new ones. If a team carries the role and a directory fills the team, only the owner can give the role further permissions, with a
-    recent proof of who they are, and `org.roles.manage` is refused.
+    the new ones. If a team carries the role and a directory fills the team, only the owner can give the role further permissions after
+    recent reauthentication, and `org.roles.manage` is refused.
     """
     body = call.body
     role = await with_proof_if_needed(

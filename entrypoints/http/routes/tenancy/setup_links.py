@@ -44,14 +44,14 @@ _Purposes = Annotated[tuple[SetupPurpose, ...], msgspec.Meta(min_length=1, max_l
 
 class SetupLinkPath(OrganizationPath, frozen=True):
     link_id: UUID
-    """The set-up link's id."""
+    """The setup link's ID."""
 
 
 class SetupDraftPath(OrganizationPath, frozen=True):
     link_id: UUID
-    """The set-up link's id."""
+    """The setup link's ID."""
     draft_id: UUID
-    """The id of what was set up with the link."""
+    """The ID of what was set up with the link."""
 
 
 class NewCustomerLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,9 +62,9 @@ class NewCustomerLink(msgspec.Struct, frozen=True, kw_only=True):
     purposes: _Purposes
     """What the link sets up. It opens nothing else."""
     email: EmailText | None = None
-    """The address that we mail the link to. If you leave it out, hand the link on yourself."""
+    """The email address that Postern emails the link to. If you leave it out, hand the link on yourself."""
     language: Annotated[Language, example("en")] | None = None
-    """The language of the mail."""
+    """The language of the email."""
 
 
 class NewSetupLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,9 +75,9 @@ class NewSetupLink(msgspec.Struct, frozen=True, kw_only=True):
     purposes: _Purposes
     """What the link sets up. It opens nothing else, and does nothing that you may not do."""
     email: EmailText | None = None
-    """The address that we mail the link to. If you leave it out, hand the link on yourself."""
+    """The email address that Postern emails the link to. If you leave it out, hand the link on yourself."""
     language: Annotated[Language, example("en")] | None = None
-    """The language of the mail."""
+    """The language of the email."""
     activates: Annotated[bool, example(False)] = False
     """Whether what is set up becomes active by itself once it has passed its test. Only an owner can say so. Otherwise an owner decides."""
 
@@ -101,7 +101,7 @@ class SetupDraftRecord(msgspec.Struct, frozen=True, kw_only=True):
     endpoint_url: Annotated[str, example("https://siem.example.org/services/collector")] | None
     """The whole address of a receiver; null for anything else."""
     token_prefix: Annotated[str, example("scim_a1b2c3")] | None
-    """The beginning of the token of a directory by SCIM; null for anything else."""
+    """The prefix of the token of a directory by SCIM; null for anything else."""
     tested_at: datetime | None
     """When it was last tested; null if it never was."""
     waiting_since: datetime | None
@@ -112,34 +112,34 @@ class SetupDraftRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SetupLinkRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A set-up link, without its token."""
+    """A setup link, without its token."""
 
     id: Id
     name: _LinkName
     """The link's name."""
     prefix: Annotated[str, example("pts_a1b2c3")]
-    """The beginning of the token: enough to tell the link from the others."""
+    """The prefix of the token, to tell links apart."""
     purposes: Sequence[SetupPurpose]
     """What the link sets up."""
     activates: Annotated[bool, example(False)]
     """Whether what is set up becomes active by itself."""
     by_platform: Annotated[bool, example(False)]
-    """Whether a platform owner made the link."""
+    """Whether a platform owner created the link."""
     state: SetupLinkState
     """Whether the link is unused, in use, finished, expired or revoked."""
     mailed_to: Annotated[str, example("grace@example.org")] | None
-    """The address that we mailed the link to; null if we did not."""
+    """The email address that Postern emailed the link to; null if Postern did not."""
     expires_at: datetime
-    """When the link expires: seven days after it was made."""
+    """When the link expires: seven days after it was created."""
     created_at: CreatedAt
     created_by: UUID
-    """The user who made the link."""
+    """The user who created the link."""
     used_by: Annotated[str, example("Grace Hopper")] | None
-    """The name that was typed in the browser that owns the link; null if none does. Nobody has checked it."""
+    """The name that was typed in the browser that owns the link; null if none does. No one has checked it."""
     used_at: datetime | None
     """Since when the browser owns the link; null if none does."""
     used_from: Annotated[str, example("198.51.100.7")] | None
-    """The address of that browser; null if none owns the link."""
+    """The IP address of that browser; null if none owns the link."""
     used_with: Annotated[str, example("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")] | None
     """The name that the browser gives itself; null if none owns the link."""
     revoked_at: datetime | None
@@ -149,7 +149,7 @@ class SetupLinkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SetupLinkList(msgspec.Struct, frozen=True):
-    """All set-up links, ended ones included."""
+    """All setup links, expired and revoked ones included."""
 
     setup_links: Sequence[SetupLinkRecord]
     """The links, the newest first."""
@@ -157,7 +157,7 @@ class SetupLinkList(msgspec.Struct, frozen=True):
 
 
 class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
-    """The new set-up link. This is the only answer with the link itself."""
+    """The new setup link. This is the only response with the link itself."""
 
     id: Id
     name: _LinkName
@@ -169,7 +169,7 @@ class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
     activates: Annotated[bool, example(False)]
     """Whether what is set up becomes active by itself."""
     mailed_to: Annotated[str, example("grace@example.org")] | None
-    """The address that we mail the link to; null if we do not."""
+    """The email address that Postern emails the link to; null if Postern does not."""
     expires_at: datetime
     """When the link expires."""
     created_at: CreatedAt
@@ -177,11 +177,12 @@ class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.post(_LINKS, caller=_MAKE, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS)
 async def create_setup_link(call: Call[NewSetupLink, None, OrganizationPath, Member], postern: Postern) -> CreatedSetupLink:
-    """Make a set-up link
+    """Create a setup link
 
-    For somebody without an account, such as a customer's administrator: with the link they set up mail domains, a connection to their
+    For someone without an account, such as a customer's administrator: with the link they set up email domains, a connection to their
     directory, SCIM or a SIEM of this organization, and nothing else. The link is shown only once, and is good for seven days. The first
-    browser that presses its button owns it. It never does more than you may do at that moment. You need a recent proof of who you are.
+    browser that presses its button owns it. It never does more than you may do at that moment. Requires a recent sign-in or
+    reauthentication.
     """
     body = call.body
     wanted = wanted_link(body.name, body.purposes, body.email, body.language, postern)
@@ -191,7 +192,7 @@ async def create_setup_link(call: Call[NewSetupLink, None, OrganizationPath, Mem
 
 @endpoint.get(_LINKS, caller=_VIEW, tags=_TAGS)
 async def list_setup_links(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SetupLinkList:
-    """List the set-up links of an organization, the newest first
+    """List the setup links of an organization, the newest first
 
     With what was set up with each of them, and who uses it. An ended link stays listed for thirty days.
     """
@@ -202,9 +203,9 @@ async def list_setup_links(call: Call[None, None, OrganizationPath, Member], pos
 
 @endpoint.get(_LINK, caller=_VIEW, tags=_TAGS)
 async def get_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> SetupLinkRecord:
-    """Get a set-up link, with what was set up with it
+    """Get a setup link, with what was set up with it
 
-    The link itself is in no answer but the one that made it. The drafts are what the customer has entered with it.
+    The link itself is only in the response that created it. The drafts are what the customer has entered with it.
     """
     found = await postern.tenancy.setup_links.get(call.caller.organization, SetupLinkId(call.path.link_id))
     return setup_link_record(found, postern.foundation.clock.now(), postern)
@@ -212,9 +213,9 @@ async def get_setup_link(call: Call[None, None, SetupLinkPath, Member], postern:
 
 @endpoint.delete(_LINK, caller=_VIEW, status=204, tags=_TAGS)
 async def revoke_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
-    """Revoke a set-up link
+    """Revoke a setup link
 
-    The link opens nothing from the next request on, and what was set up with it goes, unless it is active. This cannot be undone.
+    The link opens nothing with the next request, and what was set up with it goes, unless it is active. This cannot be undone.
     """
     await postern.tenancy.setup_links.revoke(call.caller, SetupLinkId(call.path.link_id), call.actor)
     return NO_BODY
@@ -222,9 +223,9 @@ async def revoke_setup_link(call: Call[None, None, SetupLinkPath, Member], poste
 
 @endpoint.post(f"{_LINK}/release", caller=_MAKE, limit=CREDENTIALS, status=204, tags=_TAGS)
 async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
-    """Take a set-up link from the browser that owns it
+    """Release a setup link from its browser
 
-    The next browser that presses the link's button owns it, and goes on where the other one stopped.
+    The next browser that presses the link's button owns it, and continues where the other one stopped.
     """
     await postern.tenancy.setup_links.release(call.caller, SetupLinkId(call.path.link_id), call.actor)
     return NO_BODY
@@ -239,10 +240,10 @@ async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], post
     tags=_TAGS,
 )
 async def activate_setup_draft(call: Call[ConfirmedSettings, None, SetupDraftPath, Member], postern: Postern) -> SetupDraftRecord:
-    """Make active what was set up with a link
+    """Activate a setup made with a link
 
-    It must have passed its test, and have been handed over as it is now. Send its `digest`: if the settings have changed since, the answer
-    is 409. The link has no hold on it from then on. Only an owner can do this, with a recent proof of who they are.
+    It must have passed its test, and have been handed over as it is now. Send its `digest`: if the settings have changed since, the
+    response is 409. The link has no hold on it from then on. Only an owner can do this after recent reauthentication.
     """
     link, draft = SetupLinkId(call.path.link_id), SetupDraftId(call.path.draft_id)
     await postern.tenancy.setup_drafts.activate(call.caller, link, draft, call.actor, seen=call.body.digest)

@@ -46,7 +46,7 @@ class SiemBody(msgspec.Struct, frozen=True):
     ]
     """The whole URL that batches are sent to: an `http` or `https` URL."""
     api_key: _Credential | msgspec.UnsetType | None = msgspec.UNSET
-    """The provider's key or token. If you leave it out, it stays as it is while provider and host stay the same. Null removes it."""
+    """The provider's key or token. If omitted, it stays as it is while provider and host stay the same. Null removes it."""
     auth_header: _Credential | msgspec.UnsetType | None = msgspec.UNSET
     """A further header: the value of `Authorization`, or `Name: value`, or beside an `api_key` just the name of the header for the key. A
     header that frames the request or steers its connection (`Host`, `Expect`, `Upgrade`, `TE` and the like) is refused. If you leave the
@@ -69,7 +69,7 @@ class SiemRecord(msgspec.Struct, frozen=True, kw_only=True):
     endpoint_url: Annotated[str, example("https://siem.example.org/intake")]
     """The URL that batches are sent to."""
     has_credentials: Annotated[bool, example(True)]
-    """Whether a key, a token or a header is set. No answer shows them."""
+    """Whether a key, a token or a header is set. No response contains them."""
     batch_size: Annotated[int, example(500)]
     """The most entries in a batch."""
     is_active: Annotated[bool, example(True)]
@@ -106,12 +106,12 @@ class ExportKeySet(msgspec.Struct, frozen=True):
 async def configure_siem(call: Call[SiemBody, None, OrganizationPath, Member], postern: Postern) -> SiemRecord:
     """Send the audit log and the sign-ins to a SIEM
 
-    This creates the configuration of the organization, or changes it. We send all entries of the audit log, from the first one on, and all
-    sign-ins that happen from now on, in batches. Each of the two streams keeps the order of its numbers and has no gap. If the receiver
-    does not accept a batch, we send it again, after growing waits of up to ten minutes. So an entry may arrive twice, with the same number.
-    The entries form a chain whose ends are signed: the guide on verifying the audit log offline says how to check it. A changed
-    configuration continues where the previous one stopped; a configuration that you delete and create again begins at the first entry.
-    While the configuration is disabled, we send nothing, and no entry is lost. You also need the right to see the audit log.
+    This creates the configuration of the organization, or changes it. Postern sends all entries of the audit log, from the first one on,
+    and all sign-ins that happen from now on, in batches. Each of the two streams keeps the order of its numbers and has no gap. If the
+    receiver does not accept a batch, Postern sends it again, after growing waits of up to ten minutes. So an entry may arrive twice, with
+    the same number. The entries form a chain whose ends are signed: the guide on verifying the audit log offline says how to check it. A
+    changed configuration continues where the previous one stopped; a configuration that you delete and create again begins at the first
+    entry. While the configuration is disabled, Postern sends nothing, and no entry is lost. You also need the right to see the audit log.
     """
     body = call.body
     configured = await postern.tenancy.siem.configure(
@@ -132,7 +132,7 @@ async def configure_siem(call: Call[SiemBody, None, OrganizationPath, Member], p
 async def get_siem_configuration(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SiemRecord:
     """Get the SIEM configuration, and the state of the export
 
-    The answer has no credentials of the SIEM.
+    The response has no credentials of the SIEM.
     """
     return _record(await postern.tenancy.siem.get(call.caller))
 
@@ -141,7 +141,7 @@ async def get_siem_configuration(call: Call[None, None, OrganizationPath, Member
 async def remove_siem(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Delete the SIEM configuration
 
-    We send nothing from now on. A batch that is on its way at this moment may still arrive.
+    Postern sends nothing from now on. A batch that is on its way at this time may still arrive.
     """
     await postern.tenancy.siem.remove(call.caller, call.actor)
     return NO_BODY
@@ -151,8 +151,8 @@ async def remove_siem(call: Call[None, None, OrganizationPath, Member], postern:
 async def test_siem(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SiemTestResult:
     """Send a test item to the SIEM
 
-    We send one item of the stream `test`, which is not an entry of the log. `success` says whether the receiver accepted it, and `message`
-    why not.
+    Postern sends one item of the stream `test`, which is not an entry of the log. `success` says whether the receiver accepted it, and
+    `message` why not.
     """
     tried = await postern.tenancy.siem.test(call.caller, call.actor)
     return SiemTestResult(tried.success, tried.message)

@@ -50,60 +50,55 @@ _Domains = Annotated[Sequence[_Domain], msgspec.Meta(max_length=MOST_DOMAINS, ex
 
 
 class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the rules. Fields that you leave out stay as they are; send at least one."""
+    """A change of the rules. Omitted fields keep their values; send at least one."""
 
     mfa_policy: Annotated[MfaPolicy, example("required")] | msgspec.UnsetType = msgspec.UNSET
-    """Whether members need a second factor."""
+    """Whether members need MFA."""
     mfa_grace_days: _GraceDays | msgspec.UnsetType = msgspec.UNSET
-    """The number of days on which members without a second factor still get in, from the rule on, or from joining if that is later."""
+    """The number of days on which members without MFA still get in, from the rule on, or from joining if that is later."""
     device_trust_days: _TrustDays | msgspec.UnsetType = msgspec.UNSET
-    """The number of days on which a member's device may skip the second factor; 0 for none. The strictest of a person's organizations
-    decides.
-    """
+    """The number of days on which a member's device may skip MFA; 0 for none. The strictest of a person's organizations decides."""
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
-    """The number of hours for which a sign-in's sessions work in the organization and its services; null for the lifetime that the
-    installation allows.
-    """
+    """The session lifetime in hours, in the organization and its services; null for the lifetime of the installation."""
     session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
-    """The number of minutes without a use after which a session in the organization and its services ends, and so does a session of a
-    person who belongs to it by their own act; null for what the installation allows.
+    """The idle timeout in minutes, in the organization and its services, and for all sessions of its confirmed members; null for the idle
+    timeout of the installation.
     """
     most_sessions: _MostSessions | msgspec.UnsetType | None = msgspec.UNSET
-    """How many sign-ins of one person may be open at once, in the organization and its services together, and of a person who belongs to it
-    by their own act, altogether; null for any number. The next one ends the oldest.
+    """The maximum number of concurrent sessions of one person, in the organization and its services together, and for confirmed members
+    altogether; null for no limit. The next sign-in revokes the oldest session.
     """
     invitation_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
-    """The domains of the addresses that may be invited, without the domains below them. The list replaces the old one; empty for any
-    address.
+    """The domains of the email addresses that may be invited, without the domains below them. The list replaces the old one; empty for any
+    email address.
     """
     sign_in_links: bool | msgspec.UnsetType = msgspec.UNSET
-    """Whether members may sign in by a mailed link."""
+    """Whether members may sign in by magic link."""
     admin_factor: Annotated[AdminFactor, example("passkey")] | msgspec.UnsetType = msgspec.UNSET
-    """What owners and administrators need beyond what all members need: a second factor, or a second factor and a passkey. The grace days
-    begin anew when it asks for more.
+    """What owners and administrators need beyond what all members need: MFA, or MFA and a passkey. The grace days begin again when it asks
+    for more.
     """
     all_factor: Annotated[AllFactor, example("passkey")] | msgspec.UnsetType = msgspec.UNSET
-    """Whether members need a second factor and a passkey: `passkey` for all of them, `role_passkey` for those who have the role of
-    `all_factor_role`. The grace days begin anew when it reaches others.
+    """Whether members need MFA and a passkey: `passkey` for all of them, `role_passkey` for those who have the role of `all_factor_role`.
+    The grace days begin again when it reaches others.
     """
     all_factor_role: _ServiceRole | msgspec.UnsetType | None = msgspec.UNSET
-    """The role of an application, by the slugs of both. Only with `role_passkey`, which needs it. If the role ends, the demand reaches
-    nobody.
+    """The role of an application, by the slugs of both. Only with `role_passkey`, which needs it. If the role ends, the demand reaches no
+    one.
     """
     passkey_offers: bool | msgspec.UnsetType = msgspec.UNSET
-    """Whether we offer a passkey to members who have signed in by a password, once in thirty days. False counts for those who belong to the
-    organization by their own act.
+    """Whether Postern offers a passkey to members after a sign-in with a password, once in thirty days. False applies to confirmed members.
     """
     metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether clients that describe themselves in a document may sign people in: `off` for nobody's, `named` for those whose documents are
-    at the hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
+    """Whether clients that describe themselves in a document may sign people in: `off` for no one's, `named` for those whose documents are
+    at the hosts of `metadata_hosts`, `any` for everyone's. The organization and the API must both let a client in.
     """
     metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
     """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`. The list
     replaces the old one.
     """
     registered_clients: RegisteredClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether programs on people's own devices that have registered themselves may sign people in: `on` lets them in where the API, or the
+    """Whether dynamically registered clients on people's own devices may sign people in: `on` lets them in where the API, or the
     organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
     """
     agents: Annotated[AgentRule, example("forbidden")] | msgspec.UnsetType = msgspec.UNSET
@@ -111,23 +106,23 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     forbid it, and they are asked again when you allow it again.
     """
     afar_requests: Annotated[AfarRule, example("on")] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the organization's agents and confidential applications may ask its own members for a yes while these are elsewhere (OpenID
-    CIBA, `POST /oauth/bc-authorize`). Requests that wait end when you turn it off.
+    """Whether the organization's agents and confidential applications may request approval from confirmed members on another device (OpenID
+    CIBA, `POST /oauth/bc-authorize`). Pending requests are canceled when you turn it off.
     """
     shortest_password: _PasswordLength | msgspec.UnsetType | None = msgspec.UNSET
-    """How many characters the next password of a member must have; null for what the installation asks for. The strictest of the
-    organizations counts that a person belongs to by their own act.
+    """The minimum length of a member's next password; null for the minimum of the installation. The strictest of the organizations in which
+    the person is a confirmed member applies.
     """
     breached_at_sign_in: Annotated[BreachRule, example("change")] | msgspec.UnsetType | None = msgspec.UNSET
-    """What a sign-in does whose password was right and stands in a list of stolen ones: `tell` lets the person in and mails them, `change`
-    lets nobody in and mails a link to choose another password; null for what the installation does. The strictest of the installation
-    and of the organizations counts that a person belongs to by their own act.
+    """What happens at a sign-in with a correct but breached password: `tell` allows it and notifies the person by email, `change` denies it
+    and emails a link to choose another password; null for the setting of the installation. The strictest setting of the installation and of
+    all organizations in which the person is a confirmed member applies.
     """
     registration_policy: Annotated[RegistrationPolicy, example("except_domains")] | msgspec.UnsetType = msgspec.UNSET
-    """Whom the organization's pages give an account, as far as the installation's do: `anybody`; `except_domains` for all but addresses of
-    throw-away mail domains and of `registration_domains`, with the domains below them; `domains` for addresses of `registration_domains`,
-    without the domains below them; `invitation` for those who are invited; `closed` for those alone who open the link of an invitation.
-    Who may sign in with an account is the `sign_in_policy` of each service.
+    """Who can register on the organization's pages, within the limits of the installation: `anybody`; `except_domains` for all but
+    disposable email domains and `registration_domains`, with their subdomains; `domains` for email addresses of `registration_domains`,
+    without their subdomains; `invitation` for invited people; `closed` only for people who open the link of an invitation. Who can sign in
+    is the `sign_in_policy` of each service.
     """
     registration_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
     """The domains of `registration_policy`. The list replaces the old one."""
@@ -137,59 +132,55 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The organization's demands on its members' sign-ins, and the domains that it invites."""
 
     mfa_policy: Annotated[MfaPolicy, example("required")]
-    """Whether members need a second factor."""
+    """Whether members need MFA."""
     mfa_required_since: datetime | None
-    """When the second factor became required; null if it is not."""
+    """When MFA became required; null if it is not."""
     mfa_grace_days: Annotated[int, example(14)]
-    """The number of days on which members without a second factor still get in, from `mfa_required_since` on, or from joining if that is
-    later.
-    """
+    """The number of days on which members without MFA still get in, from `mfa_required_since` on, or from joining if that is later."""
     device_trust_days: Annotated[int, example(30)]
-    """The number of days on which a member's device may skip the second factor; 0 for none."""
+    """The number of days on which a member's device may skip MFA; 0 for none."""
     session_lifetime_hours: Annotated[int, example(12)] | None
-    """The number of hours for which a sign-in's sessions work in the organization and its services; null for the lifetime that the
-    installation allows.
-    """
+    """The session lifetime in hours, in the organization and its services; null for the lifetime of the installation."""
     session_idle_minutes: Annotated[int, example(60)] | None
-    """The number of minutes without a use after which a session in the organization and its services ends, and so does a session of a
-    person who belongs to it by their own act; null for what the installation allows.
+    """The idle timeout in minutes, in the organization and its services, and for all sessions of its confirmed members; null for the idle
+    timeout of the installation.
     """
     most_sessions: Annotated[int, example(3)] | None
-    """How many sign-ins of one person may be open at once, in the organization and its services together, and of a person who belongs to it
-    by their own act, altogether; null for any number. The next one ends the oldest.
+    """The maximum number of concurrent sessions of one person, in the organization and its services together, and for confirmed members
+    altogether; null for no limit. The next sign-in revokes the oldest session.
     """
     invitation_domains: Annotated[Sequence[str], example(["acme.example"])]
-    """The domains of the addresses that may be invited; empty for any address."""
+    """The domains of the email addresses that may be invited; empty for any email address."""
     sign_in_links: bool
-    """Whether members may sign in by a mailed link."""
+    """Whether members may sign in by magic link."""
     admin_factor: Annotated[AdminFactor, example("passkey")]
     """What owners and administrators need beyond what all members need."""
     admin_required_since: datetime | None
     """When this was last made stricter; null if nothing more is needed."""
     all_factor: Annotated[AllFactor, example("passkey")]
-    """Whether members need a second factor and a passkey."""
+    """Whether members need MFA and a passkey."""
     all_factor_role: Annotated[str, example("billing/approver")] | None
-    """The role of those who need them; null if everybody or nobody does, and if the role has ended."""
+    """The role of those who need them; null if everyone or no one does, and if the role has ended."""
     all_required_since: datetime | None
-    """When this was last asked of others than before; null if it is asked of nobody."""
+    """When this was last asked of others than before; null if it is asked of no one."""
     passkey_offers: bool
-    """Whether we offer a passkey to members who have signed in by a password."""
+    """Whether Postern offers a passkey to members who have signed in by a password."""
     metadata_clients: MetadataClients
-    """The applications that may sign people in although nobody has registered them, because a document describes them."""
+    """The applications that may sign people in although no one has registered them, because a document describes them."""
     metadata_hosts: MetadataHosts
-    """The hosts of these documents, sorted. Programs that have registered themselves may lead there as well."""
+    """The hosts of these documents, sorted. Dynamically registered clients may lead there as well."""
     registered_clients: RegisteredClients
-    """Whether programs that have registered themselves may sign people in."""
+    """Whether dynamically registered clients may sign people in."""
     agents: Annotated[AgentRule, example("allowed")]
     """Whether agents may act for people at the organization's APIs."""
     afar_requests: Annotated[AfarRule, example("off")]
-    """Whether its agents and confidential applications may ask its own members for a yes while these are elsewhere."""
+    """Whether agents and confidential applications may request approval from confirmed members on another device (CIBA)."""
     shortest_password: Annotated[int, example(12)] | None
     """How many characters the next password of a member must have; null for what the installation asks for."""
     breached_at_sign_in: Annotated[BreachRule, example("tell")] | None
-    """What a member's sign-in with a stolen password does, at least; null for what the installation does."""
+    """What a member's sign-in with a breached password does, at least; null for what the installation does."""
     registration_policy: Annotated[RegistrationPolicy, example("except_domains")]
-    """Whom the organization's pages give an account, as far as the installation's do."""
+    """Who can register on the organization's pages, within the limits of the installation."""
     registration_domains: Annotated[Sequence[str], example(["acme.example"])]
     """The domains of `registration_policy`."""
 
@@ -215,10 +206,10 @@ async def get_sign_in_rules(call: Call[None, None, OrganizationPath, Member], po
 async def change_sign_in_rules(call: Call[SignInRulesPatch, None, OrganizationPath, Member], postern: Postern) -> SignInRulesRecord:
     """Change the sign-in rules of an organization
 
-    The rules apply from the next request and the next sign-in on. After the grace days, members without a second factor get `MFA_REQUIRED`
-    from the organization and its services; they can still sign in and set up a second factor. The same holds for administrators who lack
-    what `admin_factor` asks of them, and for members who lack what `all_factor` asks. What you require, you need yourself. You need a
-    recent proof of who you are: of the second factor, if you have one.
+    The rules apply from the next request and the next sign-in on. After the grace days, members without MFA get `MFA_REQUIRED` from the
+    organization and its services; they can still sign in and set up MFA. The same holds for administrators who lack what `admin_factor`
+    asks of them, and for members who lack what `all_factor` asks. What you require, you need yourself. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     return _record(await postern.tenancy.sign_in_rules.change(call.caller, change_of(call.body), call.actor))
 

@@ -74,7 +74,7 @@ class NewTeam(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TeamPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a team. Fields that you leave out stay as they are."""
+    """A change of a team. Omitted fields keep their values."""
 
     name: Annotated[Name, example("Support")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
@@ -94,7 +94,7 @@ class TeamRecord(msgspec.Struct, frozen=True, kw_only=True):
     source: TeamSource
     """`own` if the organization's managers fill the team, `directory` if its directory does."""
     external_id: Annotated[str, example("b7f2")] | None
-    """The directory's id of the team; null if there is none."""
+    """The directory's ID of the team; null if there is none."""
     role: Annotated[str, example("support")] | None
     """The slug of the role that members have by the team; null for none."""
     created_at: CreatedAt
@@ -115,16 +115,16 @@ class TeamMembersQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The requested part of the list."""
 
     after: UUID | None = None
-    """The `next` of the answer before, to go on after it."""
+    """The `next` of the answer before, to continue after it."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of members in the answer. A number above the maximum is refused."""
+    """The maximum number of members to return. Values above the maximum are rejected."""
 
 
 class TeamMemberList(msgspec.Struct, frozen=True):
     """A part of the team's members."""
 
     members: Sequence[TeamMemberRecord]
-    """The members, in the order of their ids."""
+    """The members, in the order of their IDs."""
     next: UUID | None
     """The `after` of the next request; null at the end of the list."""
 
@@ -153,7 +153,7 @@ async def create_team(call: Call[NewTeam, None, OrganizationPath, Member], poste
 async def get_team(call: Call[None, None, TeamPath, Member], postern: Postern) -> TeamRecord:
     """Get a team
 
-    The answer has the role that members have by the team. The members have a list of their own.
+    The response has the role that members have by the team. The members have a list of their own.
     """
     return _record(await postern.tenancy.teams.get(call.caller, call.path.team_slug))
 
@@ -163,8 +163,8 @@ async def change_team(call: Call[TeamPatch, None, TeamPath, Member], postern: Po
     """Change a team
 
     The new role takes effect with the members' next requests. You can change the role only if you have all permissions of the old and the
-    new one. If a directory fills the team, the directory names it, and only the owner can let it carry a role, with a recent proof of who
-    they are; the role cannot have `org.roles.manage`.
+    new one. If a directory fills the team, the directory names it, and only the owner can let it carry a role after recent
+    reauthentication; the role cannot have `org.roles.manage`.
     """
     body = call.body
     role = "" if body.role is None else given(body.role)
@@ -191,7 +191,7 @@ async def delete_team(call: Call[None, None, TeamPath, Member], postern: Postern
 
 @endpoint.get(_MEMBERS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_team_members(call: Call[None, TeamMembersQuery, TeamPath, Member], postern: Postern) -> TeamMemberList:
-    """List the members of a team, in the order of their ids
+    """List the members of a team, in the order of their IDs
 
     To get the next part, send the `next` of the answer as `after`.
     """
@@ -207,7 +207,8 @@ async def add_team_member(call: Call[None, None, TeamMemberPath, Member], poster
     """Add a member to a team
 
     From the next request on, the person has everything that the team carries. So you need all permissions of its role, and
-    `services.manage` if it carries roles of services. You may repeat this. A directory's team is filled by the directory alone.
+    `services.manage` if it carries roles of services. The request can be repeated safely. A directory's team is filled by the directory
+    alone.
     """
     await postern.tenancy.teams.add_member(call.caller, call.path.team_slug, UserId(call.path.user_id), call.actor)
     return NO_BODY
@@ -217,8 +218,8 @@ async def add_team_member(call: Call[None, None, TeamMemberPath, Member], poster
 async def remove_team_member(call: Call[None, None, TeamMemberPath, Member], postern: Postern) -> NoBody:
     """Remove a member from a team
 
-    From the next request on, the person no longer has what the team carries. You need all permissions of its role. You may repeat this. A
-    directory's team is filled by the directory alone.
+    From the next request on, the person no longer has what the team carries. You need all permissions of its role. The request can be
+    repeated safely. A directory's team is filled by the directory alone.
     """
     await postern.tenancy.teams.remove_member(call.caller, call.path.team_slug, UserId(call.path.user_id), call.actor)
     return NO_BODY

@@ -33,9 +33,9 @@ class TermsBody(msgspec.Struct, frozen=True, kw_only=True):
     version: Version
     """A short label of your own. Each is used once. With that of the version in force, only the date changes."""
     address: _AddressText
-    """Where the text stands, beginning with https://. People open it; Postern never does."""
+    """The URL of the text, beginning with https://. People open it; Postern never does."""
     due_at: Annotated[datetime, msgspec.Meta(tz=True, examples=["2027-01-01T00:00:00Z"])]
-    """Until when people may go on without accepting; in the future."""
+    """Until when people may continue without accepting; in the future."""
 
 
 class TermsVersionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,9 +44,9 @@ class TermsVersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: Annotated[str, example("2026-11")]
     """The label of the version."""
     address: Annotated[str, example("https://acme.example/terms")]
-    """Where its text stands."""
+    """The URL of the text."""
     due_at: datetime
-    """Until when people may go on without accepting."""
+    """Until when people may continue without accepting."""
     set_at: datetime
     """When it was put in force."""
     set_by: UUID | None
@@ -77,13 +77,13 @@ async def get_terms(call: Call[None, None, OrganizationPath, Member], postern: P
 
 @endpoint.put(_TERMS, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def set_terms(call: Call[TermsBody, None, OrganizationPath, Member], postern: Postern) -> TermsRecord:
-    """Ask people to accept terms of an organization
+    """Set the terms of service of an organization
 
-    People who sign in to the organization's applications, or who belong to it by their own act, are asked at the next sign-in on the
-    pages, and may go on without accepting until the date. From then on, `select`, the organization's routes and its applications answer
+    People who sign in to the organization's applications, or who are its confirmed members, are asked at the next sign-in on the pages, and
+    may continue without accepting until the date. From then on, `select`, the organization's routes and its applications answer
     `TERMS_REQUIRED`, also to sessions that run, until the person has accepted exactly the version in force. A person's account, its export
     and its deletion never ask. Those who have accepted an earlier version are asked again. The organization's keys and directories are no
-    people, and go on. You need a recent proof of who you are.
+    people, and continue. Requires a recent sign-in or reauthentication.
     """
     await postern.tenancy.terms.set(call.caller, change_of_terms(call.body), call.actor)
     return terms_record(await postern.tenancy.terms.list(call.caller.organization))
@@ -91,7 +91,7 @@ async def set_terms(call: Call[TermsBody, None, OrganizationPath, Member], poste
 
 @endpoint.delete(_TERMS, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
 async def end_terms(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Ask nobody to accept terms of an organization any more
+    """Withdraw the terms of service of an organization
 
     What people have accepted stays, and so does each version.
     """

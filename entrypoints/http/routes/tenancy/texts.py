@@ -43,20 +43,20 @@ class TextsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which texts to list."""
 
     language: Language = DEFAULT
-    """In this language."""
+    """Only texts in this language."""
     place: TextPlace | None = None
-    """On these pages, or in these mails, alone; without it, all."""
+    """Only texts of these pages or emails."""
 
 
 class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of own texts of one language. Texts that you leave out stay as they are."""
+    """A change of custom texts in one language. Omitted texts are unchanged."""
 
     language: _LanguageCode
     """The language of the texts."""
     texts: Annotated[Mapping[Word, _Own | None], example({"sign_in.title": "Willkommen bei Acme", "register.title": None})]
-    """By key, the own text; null takes ours back."""
+    """By key, the custom text; null restores the default."""
     version: _Version | msgspec.UnsetType | None = msgspec.UNSET
-    """The version that you have read, or null if there was none, so that the change is refused if somebody has made another meanwhile.
+    """The version that you have read, or null if there was none, so that the change is refused if someone has made another meanwhile.
     Without it, the change counts whatever others have changed.
     """
 
@@ -77,7 +77,7 @@ def _by_language() -> type[msgspec.Struct]:
         forbid_unknown_fields=True,
         module=__name__,
     )
-    made.__doc__ = "All own texts of the languages that you name. Other languages stay as they are."
+    made.__doc__ = "All custom texts in the languages that you name. Other languages are unchanged."
     return made
 
 
@@ -90,106 +90,105 @@ class OpenTextRecord(msgspec.Struct, frozen=True, kw_only=True):
     key: _Key
     """The key of the text."""
     place: TextPlace
-    """On which pages, or in which mails, the text stands."""
+    """The pages or emails that show the text."""
     page: Annotated[str, example("sign_in")]
-    """The page or mail on which it stands."""
+    """The page or email that shows the text."""
     kind: TextKind
     """What it is there: titles, buttons, hints and subjects have one line; paragraphs, footer and notice have up to four paragraphs, and
     links: `[words](https://…)`.
     """
     ours: Annotated[str, example("Sign in")]
-    """Our text, with its placeholders; empty for footer and notice, where we have none."""
+    """The default text, with its placeholders; empty for footer and notice, which have none."""
     own: _Own | None
-    """The own text; null while ours is shown."""
+    """The custom text; null while the default is used."""
     placeholders: Annotated[Sequence[str], example(["service"])]
-    """The placeholders, without braces. Each must stand in an own text, twice at most."""
+    """The placeholders, without braces. A custom text must contain each, twice at most."""
     most: Annotated[int, example(60)]
-    """How many characters an own text may have."""
+    """The maximum length of a custom text, in characters."""
     was_ours: Annotated[str, example("Log in")] | None
-    """What ours was when the own text was set, if it has changed since; otherwise null."""
+    """The default text at the time when the custom text was set, if it has changed since; otherwise null."""
     unlinked: bool
-    """Whether the own text is shown without its links, because the proof of the domain to which one leads is gone."""
+    """Whether the custom text is shown without its links, because the domain of a link is no longer verified."""
 
 
 class StoredTextRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An own text that needs a look."""
+    """A custom text to review."""
 
     key: _Key
     """The key of the text."""
     language: _LanguageCode
     """Its language."""
     text: _Own
-    """The own text."""
+    """The custom text."""
     based_on: Annotated[str, example("Log in")]
-    """What ours was when the own text was set."""
+    """The default text at the time when the custom text was set."""
     updated_at: datetime
-    """When the own text was set."""
+    """When the custom text was set."""
 
 
 class OwnCountRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """How many texts are own ones."""
+    """The number of custom texts."""
 
     place: TextPlace
-    """On these pages, or in these mails."""
+    """On these pages, or in these emails."""
     language: Language
-    """In this language."""
+    """Only texts in this language."""
     count: Annotated[int, example(3)]
-    """So many."""
+    """The number of texts."""
 
 
 class TextsRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The texts that can be changed."""
 
     version: _Version | None
-    """Tells these own texts, of all languages, from all others; null if there are none. Send it with a change."""
+    """The version of the custom texts, of all languages; null if there are none. Send it with a change."""
     language: Language
     """The language of the listed texts."""
     texts: Sequence[OpenTextRecord]
-    """In the order in which people meet them."""
+    """In the order in which people see them."""
     counts: Sequence[OwnCountRecord]
-    """How many own texts there are, of all places and languages that have some."""
+    """The number of custom texts, for each page, email and language that has some."""
     outdated: Sequence[StoredTextRecord]
-    """Own texts, of all languages, beneath which ours have changed. They go on to be shown. Send one again to say that it fits."""
+    """Custom texts, in all languages, whose default text has changed since. They are still shown. Send one again to confirm it."""
     gone: Sequence[StoredTextRecord]
-    """Own texts that are shown nowhere, because this release has no such text any more, or does not speak the language. Null takes them
-    away.
+    """Custom texts that are not shown, because this release has no such text any more, or does not support the language. Null deletes them.
     """
 
 
 class TextsVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change has led to."""
+    """The result of a change."""
 
     version: _Version | None
-    """The version that the texts have now; null if all are ours."""
+    """The new version of the texts; null if none is custom."""
 
 
 @endpoint.get(_TEXTS, caller=MEMBER, keys=True, tags=_TAGS)
 async def list_texts(call: Call[None, TextsQuery, OrganizationPath, Member], postern: Postern) -> TextsRecord:
     """List the texts of an organization
 
-    These are the texts of pages and mails that an organization may put its own in place of: titles, introductions, buttons, help below
-    fields, subjects and paragraphs of mails, a footer, and a notice above the sign-in. All others stay ours, because people decide by them.
-    An organization's texts stand over those of the installation, and these over ours.
+    The texts of pages and emails that an organization can replace: titles, introductions, buttons, help below fields, subjects and
+    paragraphs of emails, a footer, and a notice above the sign-in. All other texts are fixed, because people make decisions by them. An
+    organization's custom texts take precedence over those of the installation, and these over the default texts.
     """
     return texts_record(await postern.tenancy.own_texts.list(call.caller.organization, call.query.language, call.query.place), call.query)
 
 
 @endpoint.patch(_TEXTS, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def change_texts(call: Call[TextsPatch, None, OrganizationPath, Member], postern: Postern) -> TextsVersion:
-    """Change texts of an organization
+    """Change custom texts of an organization
 
-    All texts of the change count, or none: a refusal says of each what is wrong. Placeholders stand in braces. Links lead to https
-    addresses of domains that the organization has proved, or that the operator lists.
+    All texts of the change are saved, or none: an error lists each problem. Placeholders are in braces. Links lead to https URLs of domains
+    that the organization has verified, or that the operator lists.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, change_of_texts(call.body), call.actor))
 
 
 @endpoint.put(_TEXTS, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), verb="texts replace", tags=_TAGS)
 async def replace_texts(call: Call[WholeTextsBody, None, OrganizationPath, Member], postern: Postern) -> TextsVersion:
-    """Replace the texts of languages of an organization
+    """Replace the custom texts of languages of an organization
 
-    Of the languages that the body names, each text that it leaves out is ours again; an empty language has none of its own. Configuration
-    documents do this.
+    In the languages of the body, each omitted text is reset to the default; an empty language has no custom texts. Configuration files use
+    this endpoint.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, whole_of(call.body), call.actor))
 
@@ -232,12 +231,12 @@ _At = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class NoticeBody(msgspec.Struct, frozen=True, kw_only=True):
-    """When the notice stands. What it says is the text `own.notice`."""
+    """When the notice is shown. Its text is `own.notice`."""
 
     begins_at: _At | None = None
-    """From when the notice stands; null: from the moment that there is a text."""
+    """Shown from this time; null: as soon as there is a text."""
     ends_at: _At | None = None
-    """Until when the notice stands; null: until the text is taken away."""
+    """Shown until this time; null: until the text is removed."""
 
 
 @endpoint.get(_NOTICE, caller=MEMBER, keys=True, tags=_TAGS)
@@ -251,10 +250,10 @@ async def get_notice(call: Call[None, None, OrganizationPath, Member], postern: 
 
 @endpoint.put(_NOTICE, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def set_notice(call: Call[NoticeBody, None, OrganizationPath, Member], postern: Postern) -> NoticeBody:
-    """Set the times of the notice of an organization
+    """Set when the notice of an organization is shown
 
-    Between them, by the clock of the server, the text `own.notice` stands above the pages on which people sign in or register. An end in
-    the past takes the notice down, and its text stays for the next time.
+    Between these times, by the server's clock, the text `own.notice` is shown above the pages on which people sign in or register. An end
+    in the past hides the notice, and keeps its text.
     """
     times = NoticeTimes(call.body.begins_at, call.body.ends_at)
     return _body(await postern.tenancy.notices.set(call.caller, times, call.actor))
@@ -272,52 +271,52 @@ class TextPreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What to show: a mail, a page, or the page or mail on which a text stands."""
 
     mail: Annotated[Word, example("invitation")] = ""
-    """A mail, by the name that the list of texts has for it."""
+    """An email, by the name that the list of texts has for it."""
     on_page: Annotated[Word, example("sign_in")] = ""
     """A page, likewise."""
     key: Annotated[Word, example("sign_in.title")] = ""
     """A text."""
     language: Language = DEFAULT
-    """In this language."""
+    """Only texts in this language."""
 
 
 class TextPreview(msgspec.Struct, frozen=True, kw_only=True):
-    """A page or mail, as people would see it."""
+    """A page or email, as people would see it."""
 
     language: Language
     """The language that it speaks."""
     html: Annotated[str, example("<!doctype html>…")]
-    """The page, or the HTML part of the mail. Show it in a frame with `sandbox`."""
+    """The page, or the HTML part of the email. Show it in a frame with `sandbox`."""
     text: Annotated[str, example("Ada invites you …")] | None
-    """The text part of the mail; null for a page."""
+    """The text part of the email; null for a page."""
     subject: Annotated[str, example("Invitation to Acme")] | None
-    """The subject of the mail; null for a page."""
+    """The subject of the email; null for a page."""
 
 
 class OwnMailPath(OrganizationPath, frozen=True):
     mail: Annotated[Word, example("invitation")]
-    """The mail, by the name that the list of texts has for it."""
+    """The email, by the name that the list of texts has for it."""
 
 
 class OwnMail(msgspec.Struct, frozen=True, kw_only=True):
-    """How you want the mail."""
+    """How you want the email."""
 
     language: Language = DEFAULT
-    """In this language."""
+    """Only texts in this language."""
 
 
 class MailSent(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the mail goes."""
+    """Where the email goes."""
 
     to: EmailAddress
 
 
 @endpoint.get(f"{_ORGANIZATION}/texts/preview", caller=_IN_PERSON, tags=_TAGS)
 async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Member], postern: Postern) -> TextPreview:
-    """Look at a page or mail of an organization
+    """Preview a page or email of an organization
 
-    Name a mail, a page or a text. A page has made-up values, a mail yours; its link leads nowhere in particular. Own texts stand there
-    whether a platform owner has approved them or not.
+    Name an email, a page or a text. A page has sample values, an email yours; its link is not valid. Custom texts are shown whether a
+    platform owner has approved them or not.
     """
     return preview_of(call.query, call.caller.caller, await postern.tenancy.mail_previews.branding(call.caller), postern)
 
@@ -345,9 +344,9 @@ def preview_of(wanted: TextPreviewQuery, reader: Caller, branding: Branding, pos
     verb="texts send-to-me",
 )
 async def test_organization_mail(call: Call[OwnMail, None, OwnMailPath, Member], postern: Postern) -> MailSent:
-    """Send yourself a mail of an organization
+    """Send yourself a test email of an organization
 
-    It goes to your own verified address and to nobody else, through the server that sends the organization's mails. Its values are yours,
-    and its link leads nowhere in particular.
+    It goes only to your own verified email address, through the server that sends the organization's emails. Its values are yours, and its
+    link is not valid.
     """
     return MailSent(to=await postern.tenancy.mail_previews.send(call.caller, call.path.mail, call.body.language))

@@ -69,19 +69,19 @@ _Service = Annotated[ServiceSlug, example("shop")]
 
 class TrustedIssuerPath(OrganizationPath, frozen=True):
     rule_id: UUID
-    """The trusted issuer's id."""
+    """The trusted issuer's ID."""
 
 
 class NewTrustedIssuer(msgspec.Struct, frozen=True, kw_only=True):
-    """A new trusted issuer, for a service or for a management key."""
+    """A new trusted issuer, for a service or for a management API key."""
 
     name: _Name
     """1 to 100 characters. No other trusted issuer of the organization has this name."""
     service_slug: _Service | None = None
-    """The `web` or `api` service that gets tokens by it. It asks with its client id. Name either a service or a management key."""
+    """The `web` or `api` service that gets tokens by it. It asks with its client ID. Name either a service or a management API key."""
     management_key_id: UUID | None = None
-    """The management key whose rights its tokens have. The workload asks with this id as `client_id`. You need the right to manage
-    integrations, everything that the key may do, and a recent proof of who you are; a management key cannot do this.
+    """The management API key whose rights its tokens have. The workload asks with this ID as `client_id`. You need the right to manage
+    integrations, everything that the key may do, and a recent sign-in or reauthentication; a management API key cannot do this.
     """
     issuer: _Issuer
     """The issuer, as in the token's `iss`. It is compared byte by byte: a slash at the end counts."""
@@ -90,8 +90,8 @@ class NewTrustedIssuer(msgspec.Struct, frozen=True, kw_only=True):
     was made for it opens nothing elsewhere.
     """
     jwks_uri: _Address | None = None
-    """The address where the issuer publishes its keys. We fetch them now, when they are an hour old, and when a token names an unknown key,
-    but at most twice a minute. Send either this or `jwks`.
+    """The URL where the issuer publishes its keys. Postern fetches them now, when they are an hour old, and when a token names an unknown
+    key, but at most twice a minute. Send either this or `jwks`.
     """
     jwks: _Keys | None = None
     """The issuer's public keys, as a JSON Web Key Set: for an issuer that this installation cannot reach, such as a cluster."""
@@ -104,7 +104,7 @@ class NewTrustedIssuer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrustedIssuerPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a trusted issuer. Fields that you leave out stay as they are; send at least one. It stays with its service or key."""
+    """A change of a trusted issuer. Omitted fields keep their values; send at least one. It stays with its service or key."""
 
     name: _Name | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
@@ -113,7 +113,7 @@ class TrustedIssuerPatch(msgspec.Struct, frozen=True, kw_only=True):
     audience: _Audience | msgspec.UnsetType = msgspec.UNSET
     """The audience, as in the token's `aud`."""
     jwks_uri: _Address | msgspec.UnsetType | None = msgspec.UNSET
-    """The address where the issuer publishes its keys. It takes the place of `jwks`."""
+    """The URL where the issuer publishes its keys. It takes the place of `jwks`."""
     jwks: _Keys | msgspec.UnsetType | None = msgspec.UNSET
     """The issuer's public keys. They take the place of `jwks_uri`."""
     subject_pattern: _Pattern | msgspec.UnsetType = msgspec.UNSET
@@ -129,15 +129,15 @@ class TrustedIssuerRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: _Name
     """The name."""
     service_slug: _Service | None
-    """The service that gets tokens by it; null if it is for a management key."""
+    """The service that gets tokens by it; null if it is for a management API key."""
     management_key_id: UUID | None
-    """The management key whose rights its tokens have; null if it is for a service."""
+    """The management API key whose rights its tokens have; null if it is for a service."""
     issuer: _Issuer
     """The issuer, as in the token's `iss`."""
     audience: _Audience
     """The audience, as in the token's `aud`."""
     jwks_uri: _Address | None
-    """The address where the issuer publishes its keys; null if they are pasted."""
+    """The URL where the issuer publishes its keys; null if they are pasted."""
     jwks: _Keys | None
     """The pasted keys; null if the issuer publishes them."""
     subject_pattern: _Pattern
@@ -145,7 +145,7 @@ class TrustedIssuerRecord(msgspec.Struct, frozen=True, kw_only=True):
     claims: _Claims
     """The claims that the token must have."""
     last_used_at: datetime | None
-    """When a workload last got a token by it, to the minute; null if none ever did."""
+    """When a workload last got a token by it, with a precision of one minute; null if none ever did."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -154,7 +154,7 @@ class TrustedIssuerRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def list_trusted_issuers(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[TrustedIssuerRecord]:
     """List the trusted issuers of an organization, the oldest first
 
-    You get all of them. Those of management keys are listed only if you may manage integrations.
+    You get all of them. Those of management API keys are listed only if you may manage integrations.
     """
     return [trusted_issuer_record(rule) for rule in await postern.tenancy.trusted_issuers.list(call.caller)]
 
@@ -171,9 +171,9 @@ async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, OrganizationP
     """Trust an issuer of workloads
 
     A build job or a cluster has signed tokens of its own. One that fits gets a token at `/auth/token`, in place of a secret: for the
-    service what `client_credentials` gives, or one with the rights of the management key, which lives for 15 minutes. The same token may be
-    used again while it lives, for 24 hours at most. A service or a key has at most 10 trusted issuers. Only a person trusts one, and for a
-    management key only the person whose key it is; when somebody else adopts the key, its trusted issuers count no more.
+    service what `client_credentials` gives, or one with the rights of the management API key, which lives for 15 minutes. The same token
+    may be used again while it lives, for 24 hours at most. A service or a key has at most 10 trusted issuers. Only a person trusts one, and
+    for a management API key only the person whose key it is; when someone else adopts the key, its trusted issuers count no more.
     """
     body, settings = call.body, _settings(call.body)
     key = None if body.management_key_id is None else ManagementKeyId(body.management_key_id)
@@ -191,7 +191,7 @@ async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, OrganizationP
 async def get_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
     """Get a trusted issuer
 
-    One of a management key only if you may manage integrations.
+    One of a management API key only if you may manage integrations.
     """
     return trusted_issuer_record(await postern.tenancy.trusted_issuers.get(call.caller, TrustedIssuerId(call.path.rule_id)))
 
@@ -200,7 +200,7 @@ async def get_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], 
 async def change_trusted_issuer(call: Call[TrustedIssuerPatch, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
     """Change a trusted issuer
 
-    The change counts for the next token. Tokens with a management key's rights that were given by it are refused from the next request on.
+    The change counts for the next token. Tokens with a management API key's rights that were given by it are refused with the next request.
     """
     change = _change(call.body)
     rule = await with_proof_if_needed(
@@ -217,7 +217,7 @@ async def change_trusted_issuer(call: Call[TrustedIssuerPatch, None, TrustedIssu
 async def delete_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], postern: Postern) -> NoBody:
     """Delete a trusted issuer
 
-    No workload gets a token by it from the next request on, and tokens with a management key's rights that were given by it are refused. A
+    No workload gets a token by it with the next request, and tokens with a management API key's rights that were given by it are refused. A
     service's tokens live on until they expire.
     """
     await postern.tenancy.trusted_issuers.delete(call.caller, TrustedIssuerId(call.path.rule_id), call.actor)

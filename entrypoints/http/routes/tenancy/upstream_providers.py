@@ -121,7 +121,7 @@ _Contexts = Annotated[Sequence[Line], example(["urn:oasis:names:tc:SAML:2.0:ac:c
 
 class UpstreamProviderPath(OrganizationPath, frozen=True):
     provider_id: UUID
-    """The provider's id."""
+    """The provider's ID."""
 
 
 _Factors = Annotated[Sequence[Line], example(["mfa"])]
@@ -130,7 +130,7 @@ _Mapped = Annotated[Mapping[Word, Word], example({"https://idp.example.org/depar
 
 class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """A provider of yours. One of OpenID Connect needs `issuer`, `client_id` and `client_secret`, and is active at once if an owner makes
-    it. One of SAML or LDAP, or one that anybody else makes, begins as a draft. The settings of SAML and LDAP can come later, those of SAML
+    it. One of SAML or LDAP, or one that anyone else makes, begins as a draft. The settings of SAML and LDAP can come later, those of SAML
     from its metadata.
     """
 
@@ -139,11 +139,11 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     kind: _Kind = ProviderKind.OIDC
     """`oidc` (OpenID Connect), `saml` or `ldap`."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """The provider's issuer, exactly as in its ID tokens. We read its metadata from there. For SAML: the provider's entity id."""
+    """The provider's issuer, exactly as in its ID tokens. Postern reads its metadata from there. For SAML: the provider's entity ID."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
-    """The id of your client at the provider. Not for SAML."""
+    """The ID of your client at the provider. Not for SAML."""
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
-    """The secret of that client. We store the secret encrypted, and no answer shows it. Not for SAML."""
+    """The secret of that client. Postern stores the secret encrypted, and no response contains it. Not for SAML."""
     scopes: _Scopes = ()
     """Further scopes to ask for, beside `openid email profile`. Not for SAML."""
     enabled: _Enabled = True
@@ -153,20 +153,20 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     attributes: at most 50. The fields need `provider` in `written_by`. Wrong values are ignored.
     """
     second_factor_values: _Factors = ()
-    """The provider's words for a second factor that counts for your organization's own rule: values of `amr` and `acr` of its ID tokens, or
-    of `AuthnContextClassRef` and Microsoft's `authnmethodsreferences`, such as `mfa`; at most 20. Empty, as at first: none counts. Not for
+    """The provider's words for MFA that counts for your organization's own rule: values of `amr` and `acr` of its ID tokens, or of
+    `AuthnContextClassRef` and Microsoft's `authnmethodsreferences`, such as `mfa`; at most 20. Empty, as at first: none counts. Not for
     LDAP.
     """
     sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for sign-ins."""
+    """For SAML: the provider's single sign-on URL."""
     slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for sign-outs; empty for none."""
+    """For SAML: the provider's single logout URL; empty for none."""
     slo_response_url: _SloResponseUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for answers about sign-outs, if it is another one; empty for none."""
+    """For SAML: the provider's single logout response URL, if it is another one; empty for none."""
     slo_binding: _Binding | msgspec.UnsetType = msgspec.UNSET
     """For SAML: `redirect` (the default) or `post`, as messages go to that address."""
     metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the address at which the provider publishes its metadata."""
+    """For SAML: the URL at which the provider publishes its metadata."""
     preset: _Preset | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the directory's product, whose sources are taken for those that you do not name: `entra_id`, `okta`, `google`, `ad_fs`,
     `ping`, `shibboleth` or `keycloak`.
@@ -176,9 +176,9 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     once the provider was active.
     """
     email_sources: _EmailSources | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: where it says a person's address: `name_id` or names of attributes; the first that came counts."""
+    """For SAML: where it says a person's email address: `name_id` or names of attributes; the first that came counts."""
     wants_encrypted: _WantsEncrypted | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: whether assertions must be encrypted for the certificate of ours; false by default."""
+    """For SAML: whether assertions must be encrypted for Postern's certificate; false by default."""
     requested_contexts: _Contexts | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the authentication contexts to ask for where an application asks for none."""
     certificates: _Certificates | msgspec.UnsetType = msgspec.UNSET
@@ -192,8 +192,8 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     bind_dn: _BindDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: the account that looks people up. It needs no right but to read them."""
     bind_password: _BindPassword | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: its password. We store it encrypted, and no answer shows it. It goes when hosts, TLS, authorities or `bind_dn` change,
-    unless the same request gives it anew.
+    """For LDAP: its password. Postern stores it encrypted, and no response contains it. It goes when hosts, TLS, authorities or `bind_dn`
+    change, unless the same request gives it again.
     """
     base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people are; empty for the directory's own naming context."""
@@ -216,8 +216,8 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     groups_attribute: _GroupsAttribute | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people's groups are; empty for none. A test shows them."""
     lockout_threshold: _LockoutThreshold | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: after how many wrong passwords the directory locks somebody, 5 at first. We stop two before, also before the number that a
-    test has read.
+    """For LDAP: after how many wrong passwords the directory locks someone, 5 at first. Postern stops two before, also before the number
+    that a test has read.
     """
     lockout_minutes: _LockoutMinutes | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: for how long the directory counts wrong passwords, 30 at first."""
@@ -230,8 +230,8 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a provider. Fields that you leave out stay as they are. The issuer cannot change, since it identifies people: for another
-    issuer, create another provider. Only the draft of a provider of SAML that never was active can still get another one.
+    """A change of a provider. Omitted fields keep their values. The issuer cannot change, since it identifies people: for another issuer,
+    create another provider. Only the draft of a provider of SAML that never was active can still get another one.
     """
 
     name: _ProviderName | msgspec.UnsetType = msgspec.UNSET
@@ -239,7 +239,7 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
     """The present issuer. Any other issuer is refused, except for a draft of SAML that never was active."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
-    """The id of your client at the provider."""
+    """The ID of your client at the provider."""
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
     """The secret of that client."""
     scopes: _Scopes | msgspec.UnsetType = msgspec.UNSET
@@ -249,19 +249,19 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     profile_mapping: _Mapped | msgspec.UnsetType = msgspec.UNSET
     """The keys of fields of your organization, by the claims that go into them. The mapping replaces the old one."""
     second_factor_values: _Factors | msgspec.UnsetType = msgspec.UNSET
-    """The provider's words for a second factor that counts for your organization's own rule. The list replaces the old one; empty: none
-    counts any more. Only an owner adds to it without making a draft.
+    """The provider's words for MFA that counts for your organization's own rule. The list replaces the old one; empty: none counts any
+    more. Only an owner adds to it without making a draft.
     """
     sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for sign-ins."""
+    """For SAML: the provider's single sign-on URL."""
     slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for sign-outs; empty for none."""
+    """For SAML: the provider's single logout URL; empty for none."""
     slo_response_url: _SloResponseUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for answers about sign-outs, if it is another one; empty for none."""
+    """For SAML: the provider's single logout response URL, if it is another one; empty for none."""
     slo_binding: _Binding | msgspec.UnsetType = msgspec.UNSET
     """For SAML: `redirect` or `post`, as messages go to that address."""
     metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the address at which the provider publishes its metadata; empty for none."""
+    """For SAML: the URL at which the provider publishes its metadata; empty for none."""
     preset: _Preset | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the directory's product, whose sources are taken for those that you do not name: `entra_id`, `okta`, `google`, `ad_fs`,
     `ping`, `shibboleth` or `keycloak`.
@@ -269,7 +269,7 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     subject_source: _SubjectSource | msgspec.UnsetType = msgspec.UNSET
     """For SAML: where the provider says who a person is, for good: `name_id` (the default), or the name of an attribute."""
     email_sources: _EmailSources | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: where it says a person's address: `name_id` or names of attributes; the first that came counts."""
+    """For SAML: where it says a person's email address: `name_id` or names of attributes; the first that came counts."""
     wants_encrypted: _WantsEncrypted | msgspec.UnsetType = msgspec.UNSET
     """For SAML: whether assertions must be encrypted."""
     requested_contexts: _Contexts | msgspec.UnsetType = msgspec.UNSET
@@ -287,8 +287,8 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     bind_dn: _BindDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: the account that looks people up. It needs no right but to read them."""
     bind_password: _BindPassword | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: its password. We store it encrypted, and no answer shows it. It goes when hosts, TLS, authorities or `bind_dn` change,
-    unless the same request gives it anew.
+    """For LDAP: its password. Postern stores it encrypted, and no response contains it. It goes when hosts, TLS, authorities or `bind_dn`
+    change, unless the same request gives it again.
     """
     base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people are; empty for the directory's own naming context."""
@@ -311,8 +311,8 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     groups_attribute: _GroupsAttribute | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people's groups are; empty for none. A test shows them."""
     lockout_threshold: _LockoutThreshold | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: after how many wrong passwords the directory locks somebody, 5 at first. We stop two before, also before the number that a
-    test has read.
+    """For LDAP: after how many wrong passwords the directory locks someone, 5 at first. Postern stops two before, also before the number
+    that a test has read.
     """
     lockout_minutes: _LockoutMinutes | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: for how long the directory counts wrong passwords, 30 at first."""
@@ -351,25 +351,25 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider of SAML has besides."""
 
     entity_id: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
-    """Our entity id at this provider, which is also the address of our metadata."""
+    """Postern's entity ID at this provider, which is also the URL of its metadata."""
     acs_url: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009/acs")]
-    """Our address for the provider's answers, by HTTP-POST."""
+    """Postern's assertion consumer service URL, by HTTP-POST."""
     single_logout_url: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009/slo")]
-    """Our address for sign-outs."""
+    """Postern's single logout URL."""
     certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")]
-    """Our certificate, which signs our requests, and for which assertions are encrypted."""
+    """Postern's certificate, which signs its requests, and for which assertions are encrypted."""
     next_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
-    """Our next certificate, which our metadata show already."""
+    """Postern's next certificate, which its metadata already contains."""
     former_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
-    """Our certificate from before. Its key still opens what the provider encrypts for it."""
+    """Postern's former certificate. Its key still opens what the provider encrypts for it."""
     certificate_valid_until: datetime | None
-    """The end of our certificate; null during the first day."""
+    """When Postern's certificate expires; null during the first day."""
     sso_url: _SsoUrl
-    """The provider's address for sign-ins."""
+    """The provider's single sign-on URL."""
     slo_url: _SloUrl
-    """The provider's address for sign-outs."""
+    """The provider's single logout URL."""
     slo_response_url: _SloResponseUrl
-    """The provider's address for answers about sign-outs, if it is another one."""
+    """The provider's single logout response URL, if it is another one."""
     slo_binding: _Binding
     """`redirect` or `post`."""
     certificates: Sequence[ProviderCertificateRecord]
@@ -377,7 +377,7 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     waiting_certificates: Sequence[ProviderCertificateRecord]
     """New certificates from the metadata. They do not count before an owner approves them."""
     metadata_url: _MetadataUrl
-    """The address at which the provider publishes its metadata. We read them every day."""
+    """The URL at which the provider publishes its metadata. Postern reads it every day."""
     metadata_valid_until: datetime | None
     """The end that the metadata name for themselves."""
     preset: _Preset | None
@@ -385,7 +385,7 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     subject_source: _SubjectSource
     """Where the provider says who a person is: `name_id`, or the name of an attribute."""
     email_sources: _EmailSources
-    """Where it says a person's address; the first that came counts."""
+    """Where it says a person's email address; the first that came counts."""
     wants_encrypted: _WantsEncrypted
     """Whether assertions must be encrypted."""
     requested_contexts: _Contexts
@@ -402,7 +402,7 @@ class LdapProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     ca_certificates: _Authorities
     """The authorities in place of the system's, in PEM; empty for the system's."""
     bind_dn: _BindDn
-    """The account that looks people up."""
+    """The DN of the account that searches the directory."""
     base_dn: _BaseDn
     """Where people are; empty for the directory's own naming context."""
     search_scope: _SearchScope
@@ -414,23 +414,23 @@ class LdapProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     sign_in_attributes: _SignInAttributes
     """The attributes that people may type."""
     identity_attribute: _IdentityAttribute
-    """By what a person is known for good."""
+    """By what a person is known permanently."""
     address_attribute: _AddressAttribute
     """Where addresses are."""
     groups_attribute: _GroupsAttribute
     """Where groups are."""
     lockout_threshold: _LockoutThreshold
-    """After how many wrong passwords the directory locks somebody, as it was typed."""
+    """After how many wrong passwords the directory locks someone, as it was typed."""
     lockout_minutes: _LockoutMinutes
     """For how long the directory counts, as it was typed."""
     accepts_lockouts: _AcceptsLockouts
-    """Whether somebody has said yes to a threshold of 1 or 2."""
+    """Whether someone has said yes to a threshold of 1 or 2."""
     keeps_in_step: _KeepsInStep
     """Whether people and groups come and go with the directory."""
     step_minutes: _StepMinutes
     """Every how many minutes it is read then."""
     read_threshold: Annotated[int, example(10)] | None
-    """The threshold that the last successful test has read; 0 if the directory locks nobody, null if it could not be read."""
+    """The threshold that the last successful test has read; 0 if the directory locks no one, null if it could not be read."""
 
 
 class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -438,7 +438,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     successor_of: Annotated[Sequence[str], example([])]
-    """The ids of former providers whose successor an owner has named this one."""
+    """The IDs of former providers whose successor an owner has named this one."""
     kind: _Kind
     """`oidc`, `saml` or `ldap`."""
     state: Annotated[ConnectionState, example("active")]
@@ -450,19 +450,19 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     tested_at: datetime | None
     """When a test last succeeded."""
     metadata_read_at: datetime | None
-    """When we last read the provider's metadata, which we do every day; null if there is no address of them."""
+    """When Postern last read the provider's metadata, which Postern does every day; null if there is no metadata URL."""
     metadata_fault: Annotated[str, example("status")]
     """Why the metadata could not be read at the last look: `unreachable`, `refused`, `status`, `too_long`, `not_metadata`, `other_entity`,
-    `ended`, `too_many` or `issuer`; empty if they could. Sign-ins go on with what is known.
+    `ended`, `too_many` or `issuer`; empty if they could. Sign-ins continue with what is known.
     """
     metadata_failing_since: datetime | None
     """Since when they cannot be read."""
     name: _ProviderName
     """The name on the button."""
     issuer: Annotated[str, example("https://login.acme.example")]
-    """The provider's issuer; for SAML its entity id, which is empty while it is not known; for LDAP a name of the connection's own."""
+    """The provider's issuer; for SAML its entity ID, which is empty while it is not known; for LDAP a name of the connection's own."""
     client_id: _ClientId | None
-    """The id of your client at the provider; null for SAML and LDAP."""
+    """The ID of your client at the provider; null for SAML and LDAP."""
     has_secret: Annotated[bool, example(True)]
     """Whether there is a secret of your client, or for LDAP a bind password. A bind password goes with what it belongs to."""
     scopes: _Scopes
@@ -472,9 +472,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     profile_mapping: _Mapped
     """The keys of fields of your organization, by the claims that go into them at each sign-in."""
     second_factor_values: _Factors
-    """The provider's words for a second factor that counts for your organization's own rule, in sessions that it has opened; empty if none
-    counts.
-    """
+    """The provider's words for MFA that counts for your organization's own rule, in sessions that it has opened; empty if none counts."""
     saml: SamlProviderRecord | None
     """What a provider of SAML has besides; null for any other kind."""
     ldap: LdapProviderRecord | None
@@ -486,7 +484,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     assertion_issuer: Annotated[str, example("https://login.acme.example")]
     """The issuer of the assertions; empty for OpenID Connect, whose own it is."""
     assertion_jwks_uri: Annotated[str, example("https://login.acme.example/jwks")]
-    """The address of their keys; empty for OpenID Connect, and for pasted keys."""
+    """The URL of their keys; empty for OpenID Connect, and for pasted keys."""
     assertion_jwks: Mapping[str, Any] | None
     """Their pasted keys; null otherwise."""
     assertion_subject: Annotated[str, example("sub")]
@@ -589,13 +587,13 @@ async def list_upstream_providers(call: Call[None, None, OrganizationPath, Membe
 async def create_upstream_provider(
     call: Call[NewUpstreamProvider, None, OrganizationPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Let people sign in through a provider of your organization
+    """Create an upstream provider of your organization
 
-    The provider can be any that supports OpenID Connect over https, SAML, or LDAP over TLS. Nobody can sign in through a provider before an
-    owner has said yes to its settings: one of OpenID Connect that an owner makes is active at once, one that anybody else makes, also with
-    a management key, waits for an owner, and one of SAML or LDAP waits for a test and an owner. Its statements about an address count only
-    in a domain that your organization has proved, and never for platform owners. Allow `callback_url` for your client at the provider. An
-    organization has at most 20 providers. You need a recent proof of who you are: of the second factor, if you have one.
+    The provider can be any that supports OpenID Connect over https, SAML, or LDAP over TLS. No one can sign in through a provider before an
+    owner has said yes to its settings: one of OpenID Connect that an owner makes is active at once, one that anyone else makes, also with a
+    management API key, waits for an owner, and one of SAML or LDAP waits for a test and an owner. Its statements about an address count
+    only in a domain that your organization has verified, and never for platform owners. Allow `callback_url` for your client at the
+    provider. An organization has at most 20 providers. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     body, providers = call.body, postern.tenancy.upstream_providers
     settings, description = _new_settings(body), _new_description(body)
@@ -660,10 +658,10 @@ async def change_upstream_provider(
 ) -> UpstreamProviderRecord:
     """Change an upstream provider of your organization
 
-    If you change what was tested, the provider becomes a draft again, and nobody can sign in through it until it is tested and activated
+    If you change what was tested, the provider becomes a draft again, and no one can sign in through it until it is tested and activated
     once more. A provider of OpenID Connect that is active stays so if an owner changes it, or if `client_id` stays. Once the provider is
-    disabled, nobody can sign in through it, not even people who are at the provider at this moment. Sessions continue. You need a recent
-    proof of who you are: of the second factor, if you have one.
+    disabled, no one can sign in through it, not even people who are at the provider at this time. Sessions continue. Requires a recent
+    sign-in or reauthentication, with MFA if you have it enabled.
     """
     body = call.body
     changed = await postern.tenancy.upstream_providers.change(
@@ -685,8 +683,8 @@ async def change_upstream_provider(
 async def delete_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> NoBody:
     """Delete an upstream provider of your organization
 
-    The identities that people have connected at this provider are deleted, too. You need a recent proof of who you are: of the second
-    factor, if you have one.
+    The identities that people have connected at this provider are deleted, too. Requires a recent sign-in or reauthentication, with MFA if
+    you have it enabled.
     """
     await postern.tenancy.upstream_providers.delete(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
     return NO_BODY

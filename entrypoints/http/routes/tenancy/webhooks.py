@@ -51,7 +51,7 @@ _Events = Annotated[Sequence[Word], example(["user.joined", "user.login.success"
 
 class WebhookPath(OrganizationPath, frozen=True):
     webhook_id: UUID
-    """The webhook's id."""
+    """The webhook's ID."""
 
 
 class NewWebhookBody(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class NewWebhookBody(msgspec.Struct, frozen=True):
     name: Annotated[Name, example("CRM")]
     """1 to 100 characters. Each webhook of an organization needs a name of its own."""
     url: _Url
-    """The address that events are sent to: an `http` or `https` URL."""
+    """The URL that events are sent to: an `http` or `https` URL."""
     events: _Events
     """The types of events to send, at least one. `event-types` lists them."""
     is_active: bool = True
@@ -68,12 +68,12 @@ class NewWebhookBody(msgspec.Struct, frozen=True):
 
 
 class WebhookPatch(msgspec.Struct, frozen=True):
-    """A change of a webhook. Fields that you leave out stay as they are."""
+    """A change of a webhook. Omitted fields keep their values."""
 
     name: Annotated[Name, example("CRM")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     url: _Url | msgspec.UnsetType = msgspec.UNSET
-    """The address that events are sent to."""
+    """The URL that events are sent to."""
     events: _Events | msgspec.UnsetType = msgspec.UNSET
     """The types of events to send. The list replaces the old one."""
     is_active: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
@@ -87,13 +87,13 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("CRM")]
     """The webhook's name."""
     url: Annotated[str, example("https://crm.example.org/hooks")]
-    """The address that events are sent to."""
+    """The URL that events are sent to."""
     events: _Events
     """The types of events that are sent."""
     is_active: Annotated[bool, example(True)]
     """Whether events are sent."""
     paused_at: datetime | None
-    """When we disabled the webhook, because it had failed for five days; null if we did not."""
+    """When Postern disabled the webhook, because it had failed for five days; null if Postern did not."""
     failing_since: datetime | None
     """The first failure after the last delivery that succeeded; null if the last one succeeded."""
     created_at: CreatedAt
@@ -101,10 +101,10 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookWithSecret(WebhookRecord, frozen=True, kw_only=True):
-    """A webhook with its new secret. No other answer shows the secret."""
+    """A webhook with its new secret. It is shown only once."""
 
     secret: Annotated[str, SHOWN_ONCE, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
-    """The secret that signs the deliveries. No other answer shows it."""
+    """The secret that signs the deliveries. It is shown only once."""
 
 
 class WebhookList(msgspec.Struct, frozen=True):
@@ -134,10 +134,10 @@ class WebhookEventType(msgspec.Struct, frozen=True):
 async def create_webhook(call: Call[NewWebhookBody, None, OrganizationPath, Member], postern: Postern) -> WebhookWithSecret:
     """Create a webhook
 
-    From now on we send each event of these types to the URL as a POST, signed after Standard Webhooks: verify `webhook-signature` with the
-    secret, which is shown only once. Any 2xx within 10 seconds counts as received. Otherwise we try four more times, after 1, 2, 4 and 8
-    minutes, or later if the answer has `Retry-After`. An event may arrive twice, with the same `webhook-id`, and events may arrive out of
-    order. An organization has at most 50 webhooks.
+    From now on Postern sends each event of these types to the URL as a POST, signed after Standard Webhooks: verify `webhook-signature`
+    with the secret, which is shown only once. Any 2xx within 10 seconds counts as received. Otherwise Postern tries four more times, after
+    1, 2, 4 and 8 minutes, or later if the response has `Retry-After`. An event may arrive twice, with the same `webhook-id`, and events may
+    arrive out of order. An organization has at most 50 webhooks.
     """
     created = await postern.tenancy.webhooks.create(call.caller, call.actor, _wanted(call.body))
     return _with_secret(created.webhook, secret=created.secret.reveal())
@@ -178,7 +178,7 @@ async def get_webhook(call: Call[None, None, WebhookPath, Member], postern: Post
 async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
     """Change a webhook
 
-    While the webhook is disabled, we send nothing. Waiting deliveries are given up within minutes: a replay sends them again.
+    While the webhook is disabled, Postern sends nothing. Waiting deliveries are given up within minutes: a replay sends them again.
     """
     webhook = WebhookId(call.path.webhook_id)
     return _record(await postern.tenancy.webhooks.change(call.caller, webhook, call.actor, _change(call.body)))
@@ -196,7 +196,7 @@ async def delete_webhook(call: Call[None, None, WebhookPath, Member], postern: P
 
 @endpoint.post(f"{_WEBHOOK}/rotate-secret", caller=_REDIRECT, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def rotate_webhook_secret(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookWithSecret:
-    """Give a webhook a new secret
+    """Rotate the secret of a webhook
 
     For 24 hours, `webhook-signature` carries a second signature by the previous secret, so that the receiver can change without a gap.
     `X-Webhook-Signature` uses the new secret at once.
@@ -230,9 +230,9 @@ _Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 class DeliveryPath(OrganizationPath, frozen=True):
     webhook_id: UUID
-    """The webhook's id."""
+    """The webhook's ID."""
     delivery_id: UUID
-    """The delivery's id."""
+    """The delivery's ID."""
 
 
 class DeliveriesQuery(Paging, frozen=True, kw_only=True):
@@ -248,9 +248,9 @@ class ReplayBody(msgspec.Struct, frozen=True):
     """A span of time."""
 
     since: _Moment
-    """Only events from this moment on. State the offset from UTC."""
+    """Only events at or after this time. Include the UTC offset."""
     until: _Moment | None = None
-    """Only events before this moment; by default up to now."""
+    """Only events before this time; by default up to now."""
     event_type: _EventName | None = None
     """Only events of this type."""
 
@@ -259,7 +259,7 @@ class ReplayResult(msgspec.Struct, frozen=True):
     """The result of a replay."""
 
     queued: Annotated[int, example(120)]
-    """The number of events that we send again, 10 000 at most."""
+    """The number of events that Postern sends again, 10 000 at most."""
     continue_from: datetime | None
     """The next `since`, if events are left; null if none is left."""
 
@@ -269,7 +269,7 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     webhook_id: UUID
-    """The webhook's id."""
+    """The webhook's ID."""
     webhook_name: Annotated[str, example("CRM")]
     """The webhook's name."""
     event_type: Annotated[str, example("user.joined")]
@@ -279,13 +279,13 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     `target_id` (the object of the action, in the words of the audit log), and `data`.
     """
     response_status_code: Annotated[int, example(200)] | None
-    """The status of the last answer; null if there was none."""
+    """The status code of the last response; null if there was none."""
     response_body: Annotated[str, example("ok")] | None
     """The beginning of the last answer; null if there was none."""
     attempt_count: Annotated[int, example(1)]
-    """How many attempts there were."""
+    """The number of attempts."""
     max_attempts: Annotated[int, example(5)]
-    """How many attempts there are at most."""
+    """The maximum number of attempts."""
     next_retry_at: datetime | None
     """When the next attempt is due; null if no attempt follows."""
     delivered: Annotated[bool, example(True)]
@@ -302,7 +302,7 @@ class DeliveryList(msgspec.Struct, frozen=True):
     deliveries: Sequence[DeliveryRecord]
     """The deliveries on this page, those of the newest events first."""
     pagination: DetailedPagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
 
 @endpoint.get(f"{_WEBHOOK_DELIVERY_WEBHOOK}/deliveries", caller=_MANAGE, keys=True, tags=_TAGS)
@@ -324,7 +324,7 @@ async def list_webhook_deliveries(call: Call[None, DeliveriesQuery, WebhookPath,
 async def test_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> DeliveryRecord:
     """Send a test event to a webhook
 
-    We send an event of the type `webhook.tested` to this webhook, even if the webhook does not subscribe to this type. Look at its
+    Postern sends an event of the type `webhook.tested` to this webhook, even if the webhook does not subscribe to this type. Look at its
     deliveries to see the outcome.
     """
     return _record_webhook_delivery(await postern.tenancy.webhooks.test(call.caller, WebhookId(call.path.webhook_id), call.actor))
@@ -352,8 +352,8 @@ async def redeliver_webhook_event(call: Call[None, None, DeliveryPath, Member], 
 async def replay_webhook(call: Call[ReplayBody, None, WebhookPath, Member], postern: Postern) -> ReplayResult:
     """Send the events of a span of time again, the oldest first
 
-    We send the organization's events of the types that the webhook subscribes to, received or not, and also events from before the webhook
-    existed. Each event keeps its `webhook-id`.
+    Postern sends the organization's events of the types that the webhook subscribes to, received or not, and also events from before the
+    webhook existed. Each event keeps its `webhook-id`.
     """
     body = call.body
     replayed = await postern.tenancy.webhook_deliveries.replay(

@@ -458,7 +458,7 @@ async def test_an_owner_chooses_on_the_page(scene: ConnectionScene) -> None:
     tab = await tabs.tab().open(f"/ui/o/acme/directories/{provider}")
     form = next(number for number, one in enumerate(tab.page.forms) if one.action.endswith("/change"))
     await tab.send(form, second_factor_values="pwd")
-    assert "pwd says nothing of a second factor" in tab.page.text
+    assert "pwd does not indicate MFA. Enter another value." in tab.page.text
     form = next(number for number, one in enumerate(tab.page.forms) if one.action.endswith("/change"))
     await tab.send(form, second_factor_values="mfa\notp")
     assert (await scene.record(provider))["second_factor_values"] == ["mfa", "otp"]

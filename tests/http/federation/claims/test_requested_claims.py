@@ -24,7 +24,7 @@ async def test_a_claim_is_told_once_the_person_has_allowed_it(scene: Arriving, a
     tab = await browser.tab().open(asking)
     # The person has not allowed the scope of this claim yet.
     assert tab.place.startswith("/ui/consent")
-    assert "e-mail address" in tab.page.text
+    assert "email address" in tab.page.text
     await tab.send(answer="allow")
     fields = {**ANSWERED, "code": left(tab)["code"], "client_id": scene.client_id(scene.app)}
     tokens = (await scene.unlimited.request("POST", TOKEN, body=urlencode(fields).encode(), headers=[FORM])).ok()

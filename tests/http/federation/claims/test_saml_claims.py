@@ -12,7 +12,7 @@ from tests.http.federation.claims.telling import Furnishing
 from tests.http.federation.providing import Providing, asking, authn_request, kept_pairs, sent
 from tests.http.people import People
 
-TITLE = "Allow App to use your account?"
+TITLE = "Allow App to access your account?"
 NAMES = {"email": "mail", "name": "cn", "first_name": "givenName", "last_name": "sn"}
 
 
@@ -82,13 +82,13 @@ async def test_a_consent_covers_what_the_page_named(provider: TellingProvider) -
     provider.profile(ada, name="Ada Lovelace")
     browser = provider.signed_in(ada, allowed=False)
     tab = await provider.opened(browser.tab(), asking())
-    assert "See your profile" not in tab.page.text
+    assert "View your profile" not in tab.page.text
     assert sent((await tab.send(answer="allow")).shown).attributes == {"mail": ["ada@example.org"]}
     await provider.configure(attribute_mapping=NAMES)
     assert sent(await browser.request("GET", asking(authn_request(IsPassive="true")))).status == "NoPassive"
     tab = await provider.opened(browser.tab(), asking())
     assert TITLE in tab.page.text
-    assert "See your profile" in tab.page.text
+    assert "View your profile" in tab.page.text
     preview = (await provider.preview(ada.user))["saml"]
     assert {one["name"] for one in preview["claims"]} == {"mail"}
     # The reason is the same for what the person has set and for what not.
@@ -129,7 +129,7 @@ async def test_what_is_added_while_the_page_is_open_is_asked_again(provider: Tel
     provider.claim(provider.app, "nick", "person_field", "nickname", "saml")
     tab = await tab.send(answer="allow")
     assert TITLE in tab.page.text
-    assert "See your profile" in tab.page.text
+    assert "View your profile" in tab.page.text
     assert provider.people.rows("select from consents") == []
     assert sent((await tab.send(answer="allow")).shown).attributes == {"mail": ["ada@example.org"], "nick": ["Countess"]}
 

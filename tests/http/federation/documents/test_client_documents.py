@@ -45,7 +45,7 @@ async def test_a_client_that_nobody_has_registered_gets_tokens(clients: Publishi
     clients.both_let_in()
     clients.publish()
     tab = await clients.consents()
-    for words in ("Notebook", f"in a document at {HOST}", "Orders", "See your orders", ORDERS):
+    for words in ("Notebook", f"is a document at {HOST}", "Orders", "See your orders", ORDERS):
         assert words in tab.page.text
     # Nobody has allowed it yet.
     assert (clients.nothing_is_kept(), clients.audited("service.created")) == (True, [])
@@ -98,18 +98,18 @@ async def test_organization_and_api_must_both_let_it_in(
     if enters:
         await clients.consents()
         return
-    await _refused(clients, f"document is at {HOST}. The API or its organization refuses applications from there")
+    await _refused(clients, f"document of this application is at {HOST}. The API or its organization does not allow this host")
     assert (clients.nothing_is_kept(), clients.receiver.calls) == (True, [])
 
 
 async def test_at_first_nobody_is_let_in(clients: PublishingClients) -> None:
     clients.api()
     clients.publish()
-    await _refused(clients, "refuses applications from there")
+    await _refused(clients, "does not allow this host")
     # All applications of the organization are its own.
     clients.people.change("update resource_servers set admits = 'all'")
     clients.people.change("update all_organizations set metadata_clients = 'any'")
-    await _refused(clients, "refuses applications from there")
+    await _refused(clients, "does not allow this host")
 
 
 async def test_the_request_names_an_api(clients: PublishingClients) -> None:
@@ -118,15 +118,17 @@ async def test_the_request_names_an_api(clients: PublishingClients) -> None:
     clients.let_in()
     clients.api("http://localhost:3000/mcp", approved_at=None)
     clients.publish()
-    await _refused(clients, "did not say which API", "")
-    await _refused(clients, "no API with the identifier", "https://api.acme.example/nothing")
-    await _refused(clients, "no API with the identifier", ORDERS, "https://api.acme.example/nothing")
-    await _refused(clients, "own machine. The application has to be registered", "http://localhost:3000/mcp")
+    await _refused(clients, "did not specify which API", "")
+    await _refused(clients, "No API has the identifier", "https://api.acme.example/nothing")
+    await _refused(clients, "No API has the identifier", ORDERS, "https://api.acme.example/nothing")
+    await _refused(
+        clients, "developer\N{RIGHT SINGLE QUOTATION MARK}s device. The application must be registered", "http://localhost:3000/mcp"
+    )
     await _refused(clients, "several organizations", ORDERS, THEIRS)
     clients.people.change("update resource_servers set approved_at = null where identifier = %s", BILLS)
-    await _refused(clients, "no API with the identifier", BILLS)
+    await _refused(clients, "No API has the identifier", BILLS)
     clients.people.change("update all_organizations set status = 'suspended' where id = %s", clients.acme.id)
-    await _refused(clients, "no API with the identifier", ORDERS)
+    await _refused(clients, "No API has the identifier", ORDERS)
     assert (clients.nothing_is_kept(), clients.receiver.calls) == (True, [])
 
 
@@ -149,7 +151,7 @@ async def test_the_request_names_an_api(clients: PublishingClients) -> None:
 )
 async def test_an_address_has_one_form(clients: PublishingClients, address: str) -> None:
     clients.both_let_in()
-    await _refused(clients, "document cannot be used. It must begin with https://", client_id=address)
+    await _refused(clients, "document is not valid. It must start with https://", client_id=address)
     assert (clients.nothing_is_kept(), clients.receiver.calls) == (True, [])
 
 
@@ -160,30 +162,30 @@ def _document(**members: Any) -> bytes:
 
 _HEAD: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1073741824\r\n\r\n"
 _BAD: Final[dict[str, tuple[Answer, str]]] = {
-    "lies": (answering(200, _document(client_id=f"{CLIENT}/"), JSON), "another client_id"),
-    "names none": (answering(200, _document(client_id=None), JSON), "another client_id"),
-    "is a gigabyte": (endlessly(_HEAD, b" " * 65536), "longer than 5 KiB"),
-    "is a byte too long": (answering(200, _document().ljust(5121), JSON), "longer than 5 KiB"),
+    "lies": (answering(200, _document(client_id=f"{CLIENT}/"), JSON), "does not match the URL of the document"),
+    "names none": (answering(200, _document(client_id=None), JSON), "does not match the URL of the document"),
+    "is a gigabyte": (endlessly(_HEAD, b" " * 65536), "larger than 5 KiB"),
+    "is a byte too long": (answering(200, _document().ljust(5121), JSON), "larger than 5 KiB"),
     "hangs": (trickling, "could not be fetched"),
-    "redirects": (answering(302, b"", "location: https://app.client.example/other"), "the status 302"),
-    "is missing": (answering(404), "the status 404"),
-    "is partial": (answering(206, _document(), JSON), "the status 206"),
-    "is a page": (answering(200, _document(), "content-type: text/html"), "not sent as JSON"),
-    "is a list": (answering(200, b"[]", JSON), "not sent as JSON"),
-    "is deep": (answering(200, b"[" * 5000, JSON), "not sent as JSON"),
-    "says it twice": (answering(200, _document()[:-1] + b',"client_id":"x"}', JSON), "not sent as JSON"),
-    "has markup": (answering(200, _document(client_name="<b>Bank</b>"), JSON), "a name with markup"),
-    "has a link": (answering(200, _document(client_name="https://bank.example"), JSON), "a name with markup"),
-    "has two lines": (answering(200, _document(client_name="Bank\nof Acme"), JSON), "a name with markup"),
-    "turns around": (answering(200, _document(client_name="Bank\u202e"), JSON), "a name with markup"),
-    "is half a letter": (answering(200, _document(client_name="Bank\ud800"), JSON), "a name with markup"),
-    "is called nothing": (answering(200, _document(client_name=" "), JSON), "a name with markup"),
-    "is called a number": (answering(200, _document(client_name=7), JSON), "a name with markup"),
-    "has a long name": (answering(200, _document(client_name="a" * 101), JSON), "a name with markup"),
-    "has no address": (answering(200, _document(redirect_uris=[]), JSON), "no redirect_uris"),
-    "has many addresses": (answering(200, _document(redirect_uris=[f"{BACK}/{n}" for n in range(21)]), JSON), "no redirect_uris"),
-    "sends elsewhere": (answering(200, _document(redirect_uris=["http://app.client.example/"]), JSON), "no redirect_uris"),
-    "runs scripts": (answering(200, _document(redirect_uris=["javascript:alert(1)"]), JSON), "no redirect_uris"),
+    "redirects": (answering(302, b"", "location: https://app.client.example/other"), "returned status 302"),
+    "is missing": (answering(404), "returned status 404"),
+    "is partial": (answering(206, _document(), JSON), "returned status 206"),
+    "is a page": (answering(200, _document(), "content-type: text/html"), "not served as JSON"),
+    "is a list": (answering(200, b"[]", JSON), "not served as JSON"),
+    "is deep": (answering(200, b"[" * 5000, JSON), "not served as JSON"),
+    "says it twice": (answering(200, _document()[:-1] + b',"client_id":"x"}', JSON), "not served as JSON"),
+    "has markup": (answering(200, _document(client_name="<b>Bank</b>"), JSON), "contains markup, links or line breaks"),
+    "has a link": (answering(200, _document(client_name="https://bank.example"), JSON), "contains markup, links or line breaks"),
+    "has two lines": (answering(200, _document(client_name="Bank\nof Acme"), JSON), "contains markup, links or line breaks"),
+    "turns around": (answering(200, _document(client_name="Bank\u202e"), JSON), "contains markup, links or line breaks"),
+    "is half a letter": (answering(200, _document(client_name="Bank\ud800"), JSON), "contains markup, links or line breaks"),
+    "is called nothing": (answering(200, _document(client_name=" "), JSON), "contains markup, links or line breaks"),
+    "is called a number": (answering(200, _document(client_name=7), JSON), "contains markup, links or line breaks"),
+    "has a long name": (answering(200, _document(client_name="a" * 101), JSON), "contains markup, links or line breaks"),
+    "has no address": (answering(200, _document(redirect_uris=[]), JSON), "The redirect_uris in"),
+    "has many addresses": (answering(200, _document(redirect_uris=[f"{BACK}/{n}" for n in range(21)]), JSON), "The redirect_uris in"),
+    "sends elsewhere": (answering(200, _document(redirect_uris=["http://app.client.example/"]), JSON), "The redirect_uris in"),
+    "runs scripts": (answering(200, _document(redirect_uris=["javascript:alert(1)"]), JSON), "The redirect_uris in"),
     "has a secret": (answering(200, _document(client_secret="s3cret"), JSON), "a client secret"),
     "has a method with a secret": (
         answering(200, _document(token_endpoint_auth_method="client_secret_basic"), JSON),
@@ -199,9 +201,15 @@ _BAD: Final[dict[str, tuple[Answer, str]]] = {
         answering(200, _document(token_endpoint_auth_method="private_key_jwt", jwks_uri="http://app.client.example/k"), JSON),
         "public keys",
     ),
-    "frames another host": (answering(200, _document(frontchannel_logout_uri="https://evil.example/bye"), JSON), "a page for sign-outs"),
-    "frames a script": (answering(200, _document(frontchannel_logout_uri="javascript:alert(1)"), JSON), "a page for sign-outs"),
-    "frames a number": (answering(200, _document(frontchannel_logout_uri=7), JSON), "a page for sign-outs"),
+    "frames another host": (
+        answering(200, _document(frontchannel_logout_uri="https://evil.example/bye"), JSON),
+        "frontchannel_logout_uri is not allowed",
+    ),
+    "frames a script": (
+        answering(200, _document(frontchannel_logout_uri="javascript:alert(1)"), JSON),
+        "frontchannel_logout_uri is not allowed",
+    ),
+    "frames a number": (answering(200, _document(frontchannel_logout_uri=7), JSON), "frontchannel_logout_uri is not allowed"),
     "has keys nowhere": (
         answering(200, _document(token_endpoint_auth_method="private_key_jwt", jwks_uri="https://app.client.example:0/k"), JSON),
         "public keys",
@@ -264,9 +272,9 @@ async def test_its_heads_say_how_long_it_counts(clients: PublishingClients, line
 async def test_ten_a_minute_are_fetched_of_a_host(clients: PublishingClients) -> None:
     clients.both_let_in()
     for number in range(10):
-        await _refused(clients, "the status 404", client_id=f"{CLIENT}/{number}")
+        await _refused(clients, "returned status 404", client_id=f"{CLIENT}/{number}")
     clients.publish()
-    await _refused(clients, "asked for too often")
+    await _refused(clients, "requested too often")
     assert len(clients.receiver.calls) == 10
     # Another host has a limit of its own.
     other = "https://other.client.example/client.json"
@@ -279,8 +287,8 @@ async def test_made_up_addresses_keep_no_known_client_out(clients: PublishingCli
     clients.publish()
     await clients.code_of()
     for number in range(9):
-        await _refused(clients, "the status 404", client_id=f"{CLIENT}/{number}")
-    await _refused(clients, "asked for too often", client_id=f"{CLIENT}/10")
+        await _refused(clients, "returned status 404", client_id=f"{CLIENT}/{number}")
+    await _refused(clients, "requested too often", client_id=f"{CLIENT}/10")
     # It has ten of its own. Then what is known counts for a day more.
     clients.publish(client_name="Notes")
     for _ in range(12):
@@ -289,7 +297,7 @@ async def test_made_up_addresses_keep_no_known_client_out(clients: PublishingCli
     assert len(clients.receiver.calls) == 20
     assert clients.services()[0]["name"] == "Notes"
     _stale_for(clients, 25)
-    await _refused(clients, "asked for too often")
+    await _refused(clients, "requested too often")
 
 
 def _stale_for(clients: PublishingClients, hours: int) -> None:
@@ -367,7 +375,7 @@ async def test_documents_without_a_client_are_not_kept(clients: PublishingClient
     await clients.code_of()
     other = "https://other.client.example/client.json"
     clients.publish(other)
-    await _not_placed(clients, "apps without registration already", other)
+    await _not_placed(clients, "unregistered applications", other)
     assert [row["url"] for row in clients.people.rows("select url from metadata_documents")] == [CLIENT]
 
 
@@ -575,7 +583,7 @@ async def test_a_request_may_be_pushed(clients: PublishingClients) -> None:
     assert again.status == 400
     late = await other.send(answer="allow")
     assert (late.status, late.page.refresh) == (400, "")
-    assert "used already" in late.page.text
+    assert "was already used" in late.page.text
     # Nobody else's request works for it.
     of_shop = await clients.browser().request("GET", f"/oauth/authorize?client_id={CLIENT}/other&request_uri={pushed['request_uri']}")
     assert of_shop.status == 400
@@ -621,7 +629,7 @@ async def test_unused_clients_give_way(clients: PublishingClients, monkeypatch: 
         clients.publish(address, redirect_uris=[BACK])
     await clients.code_of(client_id=addresses[0])
     await clients.code_of(client_id=addresses[1])
-    await _not_placed(clients, "apps without registration already", addresses[2])
+    await _not_placed(clients, "unregistered applications", addresses[2])
     _unused(clients)
     # The person has taken one of them back, and its code is over.
     user, (_, second) = UserId(clients.ada.user), clients.services()
@@ -649,7 +657,7 @@ async def test_clients_that_an_owner_decided_about_stay(
     _unused(clients)
     other = "https://other.client.example/client.json"
     clients.publish(other)
-    await _not_placed(clients, "apps without registration already", other)
+    await _not_placed(clients, "unregistered applications", other)
     assert [row["id"] for row in clients.services()] == [service["id"]]
 
 
@@ -658,10 +666,10 @@ async def test_those_who_look_after_the_api_read_why(clients: PublishingClients)
     clients.publish()
     owner = clients.resident(clients.acme, "owner")
     path = f"{await clients.only_api(owner)}/refusals"
-    await _refused(clients, "refuses applications from there")
+    await _refused(clients, "does not allow this host")
     clients.let_in()
     clients.publish(client_id=f"{CLIENT}/")
-    await _refused(clients, "another client_id")
+    await _refused(clients, "does not match the URL of the document")
     # It has no place before a person has allowed it.
     clients.publish()
     await _refused(clients, "not registered", redirect_uri="https://evil.example/")

@@ -111,7 +111,7 @@ async def test_the_person_ends_it(listed: PublishingClients) -> None:
     tokens = await listed.has_tokens(prompt="consent")
     browser = listed.browser()
     tab = await browser.tab().open("/ui/applications")
-    assert f"Known by its document at {HOST}" in tab.page.text
+    assert f"Identified by its document at {HOST}" in tab.page.text
     (form,) = [place for place, form in enumerate(tab.page.forms) if form.action.endswith("/revoke")]
     await tab.send(form)
     assert await listed.introspect(listed.desk, tokens["access_token"]) == {"active": False}

@@ -44,7 +44,7 @@ async def test_a_program_registers_itself_and_gets_tokens(clients: PublishingCli
     assert await clients.open_client(redirect_uris=[HERE], token_endpoint_auth_method=None, scope="mcp") == client
     assert not clients.services()
     tab = await clients.consents(client_id=client, redirect_uri=HERE)
-    assert "Give a program that nobody has registered, on this device, access in your name?" in tab.page.text
+    assert "Allow an unregistered app on this device to act on your behalf?" in tab.page.text
     code = left(await tab.send(answer="allow"), HERE)["code"]
     tokens = clients.kept((await clients.exchanged(code, client, HERE)).ok())
     assert claims_of(tokens["access_token"])["client_id"] == client
@@ -105,7 +105,7 @@ async def test_the_person_sees_and_ends_it(clients: PublishingClients) -> None:
     code = await clients.code_of(client_id=client, back=HERE)
     tokens: dict[str, Any] = clients.kept((await clients.exchanged(code, client, HERE)).ok())
     tab = await clients.browser().tab().open("/ui/applications")
-    assert "A program that registered itself, for" in tab.page.text
+    assert "Self-registered app for" in tab.page.text
     clients.people.change("update all_services set deleted_at = now(), kept_client_id = null where service_type = 'metadata'")
     assert (await clients.refresh(clients.client_of(client), tokens["refresh_token"])).status == 400
     # The id still reads, so the program may ask again.

@@ -78,21 +78,21 @@ async def test_a_form_after_the_end_of_the_session_gets_a_page_that_keeps_nothin
         assert (answer.status, answer.header("www-authenticate")) == (401, 'Bearer realm="application"')
         assert (answer.header("content-type"), answer.header("cache-control")) == ("text/html; charset=utf-8", "no-store")
         page = answer.body.decode()
-        assert "You are not signed in any more" in page
-        assert "has not reached The Wiki" in page.replace("<bdi>", "").replace("</bdi>", "")
+        assert "Your session has ended" in page
+        assert "Your form was not sent to The Wiki" in page.replace("<bdi>", "").replace("</bdi>", "")
         assert 'href="/.postern/sign-in?to=%2F" target="_blank" rel="noopener"' in page
         assert 'href="/.postern/assets/' in page
         assert "mine" not in page
         assert set_cookies(answer) == {}
     spoken = await wiki.ask(secret, "/save", headers=[*NAVIGATES, ("accept-language", "de")], method="POST")
-    assert "Sie sind nicht mehr angemeldet" in spoken.body.decode()
+    assert "Ihre Sitzung ist beendet" in spoken.body.decode()
 
 
 async def test_a_form_that_somebody_may_not_send_gets_a_page_that_says_so(wiki: Proxied) -> None:
     secret = await wiki.wiki()
     cookie = await wiki.cookie_of(secret, wiki.ada)
     answer = await wiki.ask(secret, "/admin", cookie=cookie, headers=NAVIGATES, method="POST")
-    assert (answer.status, b"You may not open this page" in answer.body) == (403, True)
+    assert (answer.status, b"You do not have access to this page" in answer.body) == (403, True)
     answer = await wiki.ask(secret, "/admin", cookie=cookie, method="POST")
     assert (answer.status, answer.body) == (403, b"")
 
@@ -110,7 +110,7 @@ async def test_a_path_asks_for_a_role_and_the_page_says_so(wiki: Proxied) -> Non
     cookie = await wiki.cookie_of(secret, wiki.ada)
     answer = await wiki.ask(secret, "/admin", cookie=cookie, headers=[*NAVIGATES, ("accept-language", "de")])
     assert answer.status == 403
-    assert "Sie dürfen diese Seite nicht öffnen".encode() in answer.body
+    assert b"Sie haben keinen Zugriff auf diese Seite" in answer.body
     assert b'href="/.postern/assets/' in answer.body
     assert b'"/assets/' not in answer.body
     assert (await wiki.ask(secret, "/admin", cookie=cookie)).status == 403
@@ -178,7 +178,7 @@ async def test_two_secrets_count_while_one_takes_the_place_of_the_other(wiki: Pr
 async def test_the_reason_of_a_proxy_without_a_secret_is_among_the_refusals(wiki: Proxied) -> None:
     secret = await wiki.wiki()
     answer = await wiki.ask("", "/public")
-    assert (answer.status, b"shows no secret of the application" in answer.body) == (403, True)
+    assert (answer.status, b"did not send the application\xe2\x80\x99s secret" in answer.body) == (403, True)
     await wiki.ask(secret, "/public", host="other.acme.example")
     assert await _refusals(wiki, 2) == [("proxy", "proxy_host", "other.acme.example"), ("proxy", "proxy_secret", "")]
 

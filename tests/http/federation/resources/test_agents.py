@@ -60,9 +60,17 @@ async def is_shut_out(agents: Agents, tokens: dict[str, Any]) -> None:
 async def test_a_person_lets_an_agent_act_for_them(agents: Agents) -> None:
     api = agents.api()
     tab = await agents.asks()
-    for words in ("Let Helper act for you?", "is an agent of", "Orders", "See your orders", "Order in your name", "For how long?", ORDERS):
+    for words in (
+        "Allow Helper to act on your behalf?",
+        "is an AI agent of",
+        "Orders",
+        "See your orders",
+        "Order in your name",
+        "For how long?",
+        ORDERS,
+    ):
         assert words in tab.page.text, words
-    for days in ("1 day", "7 days", "30 days", "90 days", "You can end it at any time", "Until "):
+    for days in ("1 day", "7 days", "30 days", "90 days", "You can revoke access at any time", "Until "):
         assert days in tab.page.text
     code = left(await tab.send(answer="allow", scopes=[f"{api} {READ}"]), CALLBACK)["code"]
     tokens = agents.kept((await agents.redeem(agents.helper, code)).ok())
@@ -96,7 +104,7 @@ async def test_it_ends_on_the_chosen_day(agents: Agents, days: int) -> None:
     assert datetime.fromisoformat(given["details"]["expires_at"]) == end
     agents.age(days)
     await is_shut_out(agents, tokens)
-    assert "Let Helper act for you?" in (await agents.asks()).page.text
+    assert "Allow Helper to act on your behalf?" in (await agents.asks()).page.text
 
 
 async def test_an_agent_acts_at_one_api_and_learns_nothing(agents: Agents) -> None:
@@ -209,7 +217,7 @@ async def test_an_application_becomes_an_agent(agents: Agents) -> None:
         assert await agents.introspect(agents.helper, one["access_token"]) == INACTIVE
     assert (await agents.client.get("/api/user", token=plain["access_token"])).status == 401
     assert refused_in(await agents.asks(prompt="none"))["error"] == "consent_required"
-    assert "Allow Helper to use your account?" in (await agents.asks()).page.text
+    assert "Allow Helper to access your account?" in (await agents.asks()).page.text
     assert agents.kept(await agents.tokens(application=agents.helper))["scope"]
     (entry, *_) = agents.audited("service.updated")
     assert (entry["details"]["old_is_agent"], entry["details"]["is_agent"]) == (False, True)
@@ -232,7 +240,7 @@ async def test_the_person_sees_their_agents_and_ends_one(agents: Agents) -> None
     agents.kept(await agents.tokens())
     tokens = await agents.let_in()
     tab = await agents.browser().tab().open("/ui/applications")
-    for words in ("Helper An agent of", "it acts in your name, and may:", "See your orders", "Until", "last got access there"):
+    for words in ("Helper AI agent of", "it acts on your behalf and can:", "See your orders", "Expires", "last access"):
         assert words in tab.page.text, words
     (number,) = [place for place, form in enumerate(tab.page.forms) if form.action.endswith("/revoke")]
     await tab.send(number)
@@ -338,10 +346,10 @@ async def test_administrators_end_all_of_an_agent(agents: Agents) -> None:
 @pytest.mark.parametrize(
     ("language", "words"),
     [
-        ("en", ("Let Helper act for you?", "For how long?", "An agent of")),
-        ("de", ("Helper für Sie handeln lassen?", "Wie lange?", "Ein Agent von")),
-        ("fr", ("Laisser Helper agir pour vous", "Pour combien de temps", "Un agent de")),
-        ("es", ("¿Dejar que Helper actúe por usted?", "¿Por cuánto tiempo?", "Un agente de")),
+        ("en", ("Allow Helper to act on your behalf?", "For how long?", "AI agent of")),
+        ("de", ("Helper erlauben, in Ihrem Namen zu handeln?", "Wie lange?", "KI-Agent von")),
+        ("fr", ("Autoriser Helper à agir en votre nom", "Pour combien de temps", "Agent IA de")),
+        ("es", ("¿Permitir que Helper actúe en su nombre?", "¿Por cuánto tiempo?", "Agente de IA de")),
     ],
 )
 async def test_the_pages_speak_the_persons_language(agents: Agents, language: str, words: tuple[str, str, str]) -> None:

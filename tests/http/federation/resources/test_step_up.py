@@ -53,7 +53,7 @@ async def test_a_scope_leads_to_the_second_factor_once_the_person_has_ticked_it(
     totp = await with_factor(asking, bob)
     tabs = asking.browser(asking.people.session_of(bob))
     tab = await tabs.tab().open(asking.address(scope="openid orders:read orders:cancel"))
-    assert "You show your second factor for this." in tab.page.text
+    assert "You must complete two-step sign-in for this." in tab.page.text
     await tab.send(answer="allow")
     assert tab.place.startswith("/ui/sign-in")
     assert asking.people.rows("select from authorization_codes") == []
@@ -148,7 +148,7 @@ async def test_without_anybody_there_the_application_hears_what_is_missing(askin
 async def test_without_a_second_factor_the_scope_is_not_ticked(asking: Asking) -> None:
     of_api = api(asking)
     tab = await asking.asked(scope="openid orders:read orders:cancel")
-    assert "you have none yet" in tab.page.text
+    assert "which you have not set up yet" in tab.page.text
     given = await tokens(asking, await tab.send(answer="allow"))
     assert given["scope"] == "openid orders:read"
     asking.people.change("delete from consents")

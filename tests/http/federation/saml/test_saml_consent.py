@@ -32,7 +32,7 @@ from tests.meanwhile import meanwhile
 OTHER: Final = "https://other.example/saml"
 LOGIN: Final = "/api/organizations/acme/services/app/saml/login"
 ANSWER: Final = "/ui/saml"
-TITLE: Final = "Allow App to use your account?"
+TITLE: Final = "Allow App to access your account?"
 _CROSS_SITE: Final = [
     ("content-type", "application/x-www-form-urlencoded"),
     ("sec-fetch-site", "cross-site"),
@@ -140,9 +140,9 @@ async def test_what_was_allowed_is_remembered(provider: Providing) -> None:
     ada = provider.people.add("ada@example.org")
     browser = visitor(provider, ada)
     tab = await asked(provider, browser, asking(authn_request(ID="_one"), "a b&c"))
-    for words in ("belongs to Acme", "ada@example.org", "You go to", "crm.example.com", "See your e-mail address"):
+    for words in ("belongs to Acme", "ada@example.org", "You continue to", "crm.example.com", "View your email address"):
         assert words in tab.page.text, words
-    assert "which role" not in tab.page.text
+    assert "View your role" not in tab.page.text
     assert "on your device" not in tab.page.text
     got = sent((await tab.send(answer="allow")).shown)
     assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", "_one", "a b&c")
@@ -163,7 +163,7 @@ async def test_what_was_allowed_is_remembered(provider: Providing) -> None:
     await provider.configure(service="wiki")
     await provider.certificate(service="wiki")
     tab = await provider.opened(browser.tab(), asking(authn_request(Destination=None)).replace("/app/", "/wiki/"))
-    assert "Allow Wiki to use your account?" in tab.page.text
+    assert "Allow Wiki to access your account?" in tab.page.text
 
 
 @pytest.mark.parametrize(
@@ -176,13 +176,13 @@ async def test_the_page_says_what_is_told(provider: Providing, mapping: dict[str
     if role:
         provider.tenants.join(ada, provider.acme, role, listed=True)
     tab = await asked(provider, visitor(provider, ada))
-    assert ("which role you have in Acme" in tab.page.text) == told
+    assert ("View your role in Acme" in tab.page.text) == told
 
 
 async def test_an_address_on_the_device_is_pointed_out(provider: Providing) -> None:
     await provider.ready(acs_url="http://localhost:8080/acs")
     tab = await asked(provider, visitor(provider), asking(authn_request(AssertionConsumerServiceURL="http://localhost:8080/acs")))
-    assert "leads to an application on your device" in tab.page.text
+    assert "You continue to an application on your device" in tab.page.text
     assert "localhost:8080" in tab.page.text
 
 
@@ -295,7 +295,7 @@ async def test_who_does_not_allow_it_goes_back_with_that_word(provider: Providin
     browser = visitor(provider)
     tab = await asked(provider, browser, asking(authn_request(ID="_no"), "s"))
     await tab.send(answer="deny")
-    assert "Going back to App" in tab.page.text
+    assert "Returning to App" in tab.page.text
     got = sent(tab.shown)
     assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("RequestDenied", "_no", "s")
     assert got.root.find("{*}Assertion") is None
@@ -337,7 +337,7 @@ async def test_a_form_of_another_site_or_session_allows_nothing(provider: Provid
     is_page(await provider.browser().request("POST", ANSWER, fields), 403, "out of date")
     headers = [*_CROSS_SITE, ("cookie", "; ".join(f"{name}={value}" for name, value in browser.cookies.items()))]
     answer = await provider.unlimited.request("POST", ANSWER, body=urlencode(fields).encode(), headers=headers)
-    is_page(answer, 403, "not sent from our own page")
+    is_page(answer, 403, "not sent from a page of this site")
     has_learned_nothing(provider)
     assert sent((await tab.send(answer="allow")).shown).status == "Success"
 
@@ -515,13 +515,13 @@ async def test_a_person_sees_who_may_learn_who_they_are_and_takes_it_back(provid
     browser = visitor(provider, ada)
     await (await asked(provider, browser)).send(answer="allow")
     shown = await browser.tab().open("/ui/applications")
-    assert f"It may learn who you are when you go there (SAML): {SP}" in shown.page.text.replace("\u200b", "")
+    assert f"It can identify you when you sign in to it (SAML): {SP}" in shown.page.text.replace("\u200b", "")
     (access,) = await provider.postern.federation.consents.list(UserId(ada.user))
     assert (access.name, access.saml_entity_id, list(access.scopes), access.sessions) == ("App", SP, [], 0)
     tab = await browser.tab().open(f"/ui/applications/{provider.app.id}/revoke")
     (at,) = [number for number, form in enumerate(tab.page.forms) if form.action.endswith("/revoke")]
     await tab.send(at)
-    assert "has no access any longer" in tab.page.text
+    assert "Access of the application revoked" in tab.page.text
     (entry,) = provider.audited("user.consent.revoked")
     assert entry["details"] == {**NAMED, "service_id": str(provider.app.id), "scopes": [], "saml_entity_id": SP}
     assert await provider.postern.federation.consents.list(UserId(ada.user)) == []

@@ -507,7 +507,7 @@ async def test_another_service_provider_is_not_told_of_people_whom_the_one_befor
     place = (await browser.request("POST", "/ui/sign-out", form.fields)).header("location") or ""
     if in_between:
         await replace()
-    is_page(await browser.request("GET", place), 200, "some applications could not be told")
+    is_page(await browser.request("GET", place), 200, "some applications could not be notified")
     # It is told about people whom it knows itself, also in a session that the earlier service provider knew.
     knows_both = provider.people.add()
     grace = provider.signed_in(knows_both)
@@ -591,7 +591,7 @@ async def test_an_application_gets_its_person_back_at_once_where_no_service_prov
     browser = provider.signed_in(provider.people.add())
     await _entered(browser)
     tab = await (await browser.tab().open("/oauth/logout")).send(answer="yes")
-    is_page(tab.shown, 200, "some applications could not be told")
+    is_page(tab.shown, 200, "some applications could not be notified")
 
 
 async def test_answers_go_where_the_metadata_say(provider: Providing) -> None:
@@ -764,7 +764,7 @@ async def test_where_no_service_provider_can_be_told_the_last_page_says_so(provi
     _framed(provider, ada)
     tab = await (await browser.tab().open("/ui")).send()
     assert "<iframe" in tab.shown.body.decode()
-    is_page((await tab.open(tab.page.refresh or "")).shown, 200, "some applications could not be told")
+    is_page((await tab.open(tab.page.refresh or "")).shown, 200, "some applications could not be notified")
 
 
 @pytest.mark.parametrize("by_form", [False, True])

@@ -259,11 +259,11 @@ async def test_operators_are_told_of_a_certificate_that_has_ended_for_a_month(pr
         return float(end) > 0, await saml_certificates(provider.postern)
 
     for days, is_measured, verdict, word in (
-        (61, False, Verdict.OK, "none that is in use ends within 21 days"),
-        (30, True, Verdict.OK, "none that is in use ends within 21 days"),
-        (10, True, Verdict.SOON, "app of acme ends 20"),
-        (-1, True, Verdict.FAIL, "app of acme ended 20"),
-        (-29, True, Verdict.FAIL, "app of acme ended 20"),
+        (61, False, Verdict.OK, "none that is in use expires within 21 days"),
+        (30, True, Verdict.OK, "none that is in use expires within 21 days"),
+        (10, True, Verdict.SOON, "app of acme expires 20"),
+        (-1, True, Verdict.FAIL, "app of acme expired 20"),
+        (-29, True, Verdict.FAIL, "app of acme expired 20"),
         (-31, False, Verdict.OK, "none"),
     ):
         measured, finding = await told(days)
@@ -277,7 +277,7 @@ async def test_operators_are_told_of_a_certificate_that_has_ended_for_a_month(pr
     people.change("update saml_certificates set valid_until = now() + interval '6 days' where valid_until > now()")
     (first,) = await saml.ending(timedelta(days=14), 1)
     assert first.service_slug == "other"
-    assert (await saml_certificates(provider.postern)).text.startswith("other of acme ends 20")
+    assert (await saml_certificates(provider.postern)).text.startswith("other of acme expires 20")
     assert await saml.warn_of_ends(10) == 1
 
 

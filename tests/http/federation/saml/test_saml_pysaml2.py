@@ -114,7 +114,7 @@ async def test_it_takes_what_a_person_answers(provider: Providing, tmp_path: Pat
     request_id, info = client.prepare_for_authenticate(entityid=_IDP, binding=BINDING_HTTP_REDIRECT, relay_state="here")
     place = urlsplit(dict(info["headers"])["Location"])
     tab = await provider.opened(browser.tab(), f"{place.path}?{place.query}")
-    assert "Allow App to use your account?" in tab.page.text
+    assert "Allow App to access your account?" in tab.page.text
     (form,) = (await tab.send(answer=answer)).page.forms
     assert (form.action, form.fields["RelayState"]) == (ACS, "here")
 

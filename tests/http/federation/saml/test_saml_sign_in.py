@@ -540,7 +540,7 @@ async def test_who_signs_in_through_the_api_has_no_page_that_could_ask(provider:
     body = {"email": ada.email, "password": PASSWORD, "saml_state": state}
     led_to = (await provider.client.post("/api/auth/login", body)).ok()["saml_redirect_url"]
     tab = await browser.tab().open(led_to.removeprefix(BASE_URL))
-    assert "Do you belong there?" not in tab.page.text
+    assert "Confirm your membership" not in tab.page.text
     # The consent is another question; its page needs no session.
     await tab.send(answer="allow")
     assert sent(tab.shown).status == "Success"

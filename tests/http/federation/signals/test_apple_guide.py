@@ -49,7 +49,7 @@ async def test_the_guide_leads_to_a_stream_that_hears(granting: Granting) -> Non
     (authorize,) = [address for address in asked if address.startswith("/oauth/authorize")]
     asked.pop(authorize)
     tab = await granting.browser(granting.admin).tab().open(filled(authorize))
-    assert "What Shop will be told" in tab.page.text
+    assert "Security events that Shop receives" in tab.page.text
     assert "127.0.0.1" in tab.page.text
     said["code"] = left(await tab.send(answer="allow"), CALLBACK)["code"]
     granting.log.remember(said["code"])
@@ -70,7 +70,7 @@ async def test_the_guide_leads_to_a_stream_that_hears(granting: Granting) -> Non
         assert asked == {}
         # Others sign in at Apple by the same request.
         other = await granting.browser(granting.resident(granting.acme, "member")).tab().open(filled(authorize))
-        assert "will be told" not in other.page.text
+        assert "Security events that" not in other.page.text
         assert "code" in left(await other.send(answer="allow"), CALLBACK)
 
 

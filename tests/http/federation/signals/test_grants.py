@@ -34,7 +34,7 @@ async def test_a_manager_lets_the_application_make_a_stream(granting: Granting) 
     async with receiving(answering(202)) as receiver, granting.dispatching():
         tab = await granting.asked()
         assert tab.place.startswith("/ui/consent")
-        for words in ("sessions at the application have ended", "An account was deleted", "app.example.org", "127.0.0.1"):
+        for words in ("sessions in the application are revoked", "An account is deleted", "app.example.org", "127.0.0.1"):
             assert words in tab.page.text
         assert "account was locked" not in tab.page.text
         tokens = await granting.redeemed(await tab.send(answer="allow"))
@@ -91,7 +91,7 @@ async def test_nothing_spares_the_page(granting: Granting) -> None:
     await granting.granted()
     granting.people.change("update all_services set trusted = true where id = %s", granting.shop.service.id)
     tab = await granting.asked()
-    assert "What Shop will be told" in tab.page.text
+    assert "Security events that Shop receives" in tab.page.text
     silent = await granting.browser(granting.admin).request("GET", granting.asking(prompt="none"))
     assert told(silent, CALLBACK)["error"] == "consent_required"
     without = await granting.browser(granting.admin).request("GET", granting.asking(scope="openid"))
@@ -132,7 +132,7 @@ async def test_a_pushed_request_asks_for_them_too(granting: Granting) -> None:
     granting.log.remember(pushed["request_uri"].rpartition(":")[2])
     query = urlencode({"client_id": granting.shop.client_id, "request_uri": pushed["request_uri"]})
     tab = await granting.browser(granting.admin).tab().open(f"/oauth/authorize?{query}")
-    assert "What Shop will be told" in tab.page.text
+    assert "Security events that Shop receives" in tab.page.text
     assert (await granting.redeemed(await tab.send(answer="allow")))["scope"] == SCOPES
 
 
@@ -170,7 +170,7 @@ async def test_the_page_says_it_in_each_language(granting: Granting, language: L
     tab = await granting.asked(ui_locales=language.value)
     text = tab.page.text
     assert "app.example.org" in text
-    assert ("will be told" in text) == (language.value == "en")
+    assert ("Security events that" in text) == (language.value == "en")
     assert "consent." not in text
     assert len(granting.people.rows("select from signal_settings where cardinality(events) = %s", len(OFFERED))) == 1
 
@@ -180,7 +180,7 @@ async def test_the_page_for_own_applications_names_what_was_allowed(granting: Gr
     await granting.granted()
     tab = await granting.browser(granting.admin).tab().open("/ui/applications")
     assert tab.status == 200, tab.place
-    assert "Have signals sent to it" in tab.page.text
+    assert "Receive Shared Signals (SSF)" in tab.page.text
 
 
 async def test_whoever_says_no_grants_nothing(granting: Granting) -> None:

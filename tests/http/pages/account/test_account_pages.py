@@ -109,7 +109,7 @@ async def test_signing_out_is_on_every_page(home: AccountPagesScene) -> None:
 
 async def test_what_a_link_says_has_been_done_is_one_of_ours(home: AccountPagesScene) -> None:
     said = await home.open("/ui/sessions?done=ended")
-    assert "The session has ended." in said.page.text
+    assert "You are signed out of the session." in said.page.text
     for strange in ("nothing", "", "x" * 500, "%3Cb%3E", "title"):
         tab = await home.open(f"/ui/sessions?done={strange}")
         assert tab.status == 200

@@ -25,10 +25,10 @@ async def test_what_was_allowed_and_where_one_is_signed_in(home: AccountPagesSce
     theirs = home.tenants.service(acme, "theirs")
     allowed(home, theirs, "openid", person=home.people.add("eve@example.org"))
     text = (await home.open(PAGE)).page.text
-    assert "Shop An application of Acme Trading" in text
+    assert "Shop Application of Acme Trading" in text
     assert "ada@example.org" in text
     assert "Allowed just now · 0 sessions" in text
-    assert "App An application of Acme Trading 1 session · last used just now" in text
+    assert "App Application of Acme Trading 1 session · last used just now" in text
     assert "Theirs" not in text
 
 
@@ -37,7 +37,7 @@ async def test_access_is_taken_away_after_being_asked(home: AccountPagesScene) -
     allowed(home, shop, "openid")
     there = home.elsewhere(shop)
     await home.open(f"{PAGE}/{shop.id}/revoke")
-    assert "Take access away from Shop?" in home.tab.page.text
+    assert "Revoke access for Shop?" in home.tab.page.text
     assert home.lives(there)
     form = home.form
     await home.send()

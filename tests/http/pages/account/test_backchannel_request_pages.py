@@ -43,13 +43,13 @@ def look(tab: Tab) -> str:
 async def test_the_person_reads_takes_a_tick_away_and_allows(afar: Afar) -> None:
     request = await afar.requested()
     tab = await opened(afar)
-    for words in ("Helper", "An agent of Acme", "Orders", "See your orders", "Order in your name", "Invoice 4711", "nobody has checked"):
+    for words in ("Helper", "AI agent of Acme", "Orders", "See your orders", "Order in your name", "Invoice 4711", "was not verified"):
         assert words in tab.page.text, words
     tab = await tab.open(look(tab))
-    for words in ("Let Helper act for you?", "Say yes only if", "Invoice 4711", "For how long?", afar.ada.email):
+    for words in ("Allow Helper to act on your behalf?", "Approve only if", "Invoice 4711", "For how long?", afar.ada.email):
         assert words in tab.page.text, words
     tab = await sent(tab, scopes=[f"{afar.orders} {READ}"], days="1")
-    assert (tab.place, "You have said yes" in tab.page.text, "No request waits" in tab.page.text) == (f"{PAGE}?done=allowed", True, True)
+    assert (tab.place, "Request approved" in tab.page.text, "No pending requests" in tab.page.text) == (f"{PAGE}?done=allowed", True, True)
     tokens = afar.kept((await afar.poll(request)).ok())
     assert claims_of(tokens["access_token"])["scope"] == READ
 
@@ -57,10 +57,10 @@ async def test_the_person_reads_takes_a_tick_away_and_allows(afar: Afar) -> None
 async def test_an_application_that_is_no_agent_signs_the_person_in(afar: Afar) -> None:
     request = await afar.requested(afar.shop, scope="openid email", resource=None, binding_message=None)
     tab = await opened(afar)
-    assert "sign you in there" in tab.page.text
-    assert "nobody has checked" not in tab.page.text
+    assert "sign you in to the application" in tab.page.text
+    assert "was not verified" not in tab.page.text
     tab = await tab.open(look(tab))
-    assert "See your e-mail address" in tab.page.text
+    assert "View your email address" in tab.page.text
     assert "For how long?" not in tab.page.text
     await sent(tab)
     tokens = afar.kept((await afar.poll(request, afar.shop)).ok())
@@ -71,7 +71,7 @@ async def test_nothing_ticked_is_refused_in_words(afar: Afar) -> None:
     await afar.requested()
     tab = await opened(afar)
     tab = await sent(await tab.open(look(tab)), scopes=[])
-    assert (tab.status, "Leave at least one thing ticked" in tab.page.text) == (400, True)
+    assert (tab.status, "Select at least one permission" in tab.page.text) == (400, True)
 
 
 async def test_an_end_that_the_page_does_not_offer(afar: Afar) -> None:
@@ -85,7 +85,7 @@ async def test_the_person_says_no(afar: Afar) -> None:
     request = await afar.requested()
     tab = await opened(afar)
     tab = await sent(tab, "/refuse")
-    assert "You have said no" in tab.page.text
+    assert "Request denied" in tab.page.text
     assert oauth(await afar.poll(request)) == (400, "access_denied")
 
 
@@ -93,14 +93,14 @@ async def test_never_again_and_again(afar: Afar) -> None:
     await afar.requested()
     tab = await opened(afar)
     tab = await sent(tab, "/block")
-    for words in ("hear no more of this application", "Never again", "Helper", "Let it ask again"):
+    for words in ("Its requests no longer reach you", "Blocked applications", "Helper", "Unblock application"):
         assert words in tab.page.text, words
     await afar.requested()
-    assert "No request waits for you" in (await opened(afar)).page.text
+    assert "No pending requests" in (await opened(afar)).page.text
     tab = await sent(tab, "/end")
-    assert "may ask you again" in tab.page.text
+    assert "can send you requests again" in tab.page.text
     await afar.requested()
-    assert "No request waits for you" not in (await opened(afar)).page.text
+    assert "No pending requests" not in (await opened(afar)).page.text
 
 
 async def test_a_yes_needs_a_fresh_proof_and_a_no_does_not(afar: Afar) -> None:
@@ -117,7 +117,7 @@ async def test_a_request_that_is_over(afar: Afar) -> None:
     shown = await tab.open(look(tab))
     afar.expire()
     shown = await sent(shown)
-    assert (shown.status, "This request is over" in shown.page.text) == (404, True)
+    assert (shown.status, "This request has expired" in shown.page.text) == (404, True)
 
 
 async def test_what_the_organization_asks_is_said(afar: Afar) -> None:
@@ -135,7 +135,7 @@ async def test_what_the_organization_asks_is_said(afar: Afar) -> None:
 
 async def test_a_page_in_each_language(afar: Afar) -> None:
     await afar.requested()
-    for language, words in (("de", "Anfragen von Anwendungen"), ("fr", "Refuser"), ("es", "Solicitudes de aplicaciones")):
+    for language, words in (("de", "Genehmigungsanfragen"), ("fr", "Refuser"), ("es", "Solicitudes de aprobación")):
         tabs = afar.browser()
         tabs.language = language
         assert words in (await tabs.tab().open(PAGE)).page.text
@@ -143,7 +143,7 @@ async def test_a_page_in_each_language(afar: Afar) -> None:
 
 async def test_the_page_says_that_the_access_outlives_the_sign_out(afar: Afar) -> None:
     """It does so without `offline_access`, too, so the person has to read it before the yes."""
-    lasts = "Keep its access after you sign out here"
+    lasts = "Keep access after you sign out here"
     await afar.requested(afar.shop, scope="openid email", resource=None)
     tab = await opened(afar)
     assert lasts in (await tab.open(look(tab))).page.text

@@ -31,21 +31,21 @@ async def test_a_device_with_the_reasons_of_its_risk(home: AccountPagesScene) ->
     assert "SE Unusual" in listed.page.text
     shown = (await home.open(f"{PAGE}/{device}")).page.text
     assert "Firefox 128.0" in shown
-    assert "System Linux" in shown
+    assert "Operating system Linux" in shown
     assert "203.0.113.7" in shown
-    assert "Not asked for on this device until" in shown
+    assert "Not required on this device until" in shown
     assert "was very unusual" in shown
-    assert "It was the first sign-in with this device." in shown
-    assert "There were failed attempts just before." in shown
+    assert "It was the first sign-in from this device." in shown
+    assert "There were failed sign-in attempts just before." in shown
     assert "of a later release" not in shown
 
 
 async def test_a_device_of_which_little_is_known(home: AccountPagesScene) -> None:
     shown = (await home.open(f"{PAGE}/{home.device()}")).page.text
-    assert "Program Unknown" in shown
-    assert "Place" not in shown
-    assert "Nothing about the last sign-in with this device was unusual." in shown
-    assert "Asked for at each sign-in, if it is on" in shown
+    assert "Browser or app Unknown" in shown
+    assert "Location" not in shown
+    assert "The last sign-in from this device was not unusual." in shown
+    assert "Required at each sign-in if turned on" in shown
 
 
 async def test_many_devices_stand_on_several_pages(home: AccountPagesScene) -> None:
@@ -70,13 +70,13 @@ async def test_a_device_gets_another_name(home: AccountPagesScene) -> None:
     form = home.form
     await home.send(name=" حاسوبي المحمول ")
     assert home.tab.place == f"{PAGE}/{device}?done=renamed"
-    assert "The device has a new name." in home.tab.page.text
+    assert "Device renamed." in home.tab.page.text
     assert home.tab.page.inputs["name"]["value"] == "حاسوبي المحمول"
     await home.tabs.request("POST", form.action, {**form.fields, "name": "حاسوبي المحمول"})
     assert len(home.audited("user.device.renamed")) == 1
 
 
-@pytest.mark.parametrize(("name", "says"), [("", "Enter a name"), ("x" * 101, str(LONGEST_NAME)), ("a\u202eb", "cannot be shown")])
+@pytest.mark.parametrize(("name", "says"), [("", "Enter a name"), ("x" * 101, str(LONGEST_NAME)), ("a\u202eb", "cannot be displayed")])
 async def test_a_name_that_is_refused_brings_the_form_back(name: str, says: str, home: AccountPagesScene) -> None:
     device = home.device(name="Mine")
     await home.open(f"{PAGE}/{device}")
@@ -114,7 +114,7 @@ async def test_the_device_that_is_in_use_stays(home: AccountPagesScene) -> None:
     await home.open(f"{PAGE}/{device}/revoke")
     await home.send()
     assert home.tab.status == 400
-    assert "sign out instead" in home.tab.page.text
+    assert "Sign out instead" in home.tab.page.text
     assert home.lives(home.ada)
 
 

@@ -32,7 +32,7 @@ async def test_ones_organizations_in_each_state(home: AccountPagesScene) -> None
     home.tenants.add("umbrella")
     text = (await home.open(PAGE)).page.text
     role = "Role: Administrator · 1 member"
-    assert f"Acme {role} · Open the console Globex {role} Suspended Initech {role} Waiting for approval" in text
+    assert f"Acme {role} · Open console Globex {role} Suspended Initech {role} Pending approval" in text
     assert "Umbrella" not in text
     one = (await home.open(f"{PAGE}/globex")).page.text
     assert "This organization is suspended" in one
@@ -63,8 +63,8 @@ async def test_a_built_in_role_is_told_in_the_language_of_the_page(home: Account
     home.tabs.language = "de"
     assert "Rolle: Inhaber" in (await home.open(PAGE)).page.text
     assert "Ihre Rolle Inhaber" in (await home.open(f"{PAGE}/acme")).page.text
-    assert "Rolle: Administration" in (await home.open(INVITATIONS)).page.text
-    assert "Rolle Administration" in (await home.open(f"{INVITATIONS}/{invitation}")).page.text
+    assert "Rolle: Administrator" in (await home.open(INVITATIONS)).page.text
+    assert "Rolle Administrator" in (await home.open(f"{INVITATIONS}/{invitation}")).page.text
 
 
 async def test_many_organizations_stand_on_several_pages(home: AccountPagesScene) -> None:
@@ -90,7 +90,7 @@ async def test_the_page_lists_what_one_may_use_there(home: AccountPagesScene) ->
     home.people.change("update all_services set sign_in_policy = 'assigned' where slug = 'closed'")
     home.people.change("update all_services set is_agent = true where slug = 'agent'")
     tab = await home.open(f"{PAGE}/acme?done=joined")
-    assert "You are in." in tab.page.text
+    assert "You joined the organization." in tab.page.text
     assert "Your applications Open Board Your role" in tab.page.text
     assert "Open this organization" not in tab.page.text
     assert {link for link in tab.page.links if link.startswith("https:")} == {"https://board.example.com/"}
@@ -111,7 +111,7 @@ async def test_an_organization_that_lists_somebody_puts_nothing_on_their_start_p
     home.tenants.service(acme, "board")
     home.people.change("update all_services set redirect_uris = array['https://board.example.com/callback']")
     assert "https://board.example.com/" not in (await home.open("/ui")).page.links
-    assert "No application here is open to you yet" in (await home.open(f"{PAGE}/acme")).page.text
+    assert "You do not have access to any applications here yet" in (await home.open(f"{PAGE}/acme")).page.text
 
 
 async def test_a_role_that_others_gave_puts_no_organization_into_the_menu_before_the_person_says_yes(home: AccountPagesScene) -> None:
@@ -168,7 +168,7 @@ async def test_an_invitation_is_declined(home: AccountPagesScene) -> None:
     assert home.tab.place == f"{INVITATIONS}?done=declined"
     again = await home.tabs.request("POST", form.action, {**form.fields, "answer": "decline"})
     assert again.header("location") == f"{INVITATIONS}?done=declined"
-    assert "You declined the invitation." in home.tab.page.text
+    assert "Invitation declined." in home.tab.page.text
     assert members(home) == []
     assert (await home.open(PAGE)).status == 200
 
@@ -183,7 +183,7 @@ async def test_a_form_without_an_answer_is_not_complete(home: AccountPagesScene)
 @pytest.mark.parametrize(
     ("change", "says", "status"),
     [
-        ("update all_organizations set max_users = 1", "limit of members", 400),
+        ("update all_organizations set max_users = 1", "reached its member limit", 400),
         ("update invitations set expires_at = now() - interval '1 second'", "invitation is not valid", 404),
         ("update all_organizations set status = 'suspended'", "invitation is not valid", 404),
     ],

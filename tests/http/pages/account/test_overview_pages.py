@@ -13,8 +13,8 @@ from tests.http.pages.test_look import MOST_BYTES
 
 async def test_a_new_account(home: AccountPagesScene) -> None:
     text = (await home.open("/ui")).page.text
-    assert "E-mail address ada@example.org" in text
-    assert "Password Choose a password" in text
+    assert "Email address ada@example.org" in text
+    assert "Password Set a password" in text
     assert "Two-step sign-in Turn on two-step sign-in" in text
     assert "0 devices" in text
     assert "1 session" in text
@@ -56,7 +56,7 @@ async def test_what_wants_attention_is_said(home: AccountPagesScene) -> None:
     text = (await home.open("/ui")).page.text
     assert "2 attempts to sign in to your account failed" in text
     assert "You have 1 backup code left" in text
-    assert "sent a link to new@example.org" in text
+    assert "verification link was sent to new@example.org" in text
     assert "Changed just now" in text
     assert "Two-step sign-in On" in text
 

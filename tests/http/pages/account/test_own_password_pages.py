@@ -23,7 +23,7 @@ async def test_a_first_password(home: AccountPagesScene) -> None:
     form = home.form
     await home.send(new_password=NEW, repeated=NEW)
     assert tab.place == "/ui/password?done=set"
-    assert "Your password is set" in tab.page.text
+    assert "Password set" in tab.page.text
     assert "current" in tab.page.inputs
     assert await password_is(home, NEW)
     assert (home.lives(home.ada), home.lives(elsewhere)) == (True, False)
@@ -51,7 +51,7 @@ async def test_a_first_password_needs_a_fresh_proof(home: AccountPagesScene) -> 
     answer = await home.tabs.request("GET", prove)
     assert answer.header("location") == "/ui/sign-in?to=/ui/password&again=yes"
     home.people.give_passkey(home.ada)
-    assert "Use a passkey first." in (await home.open("/ui/password")).page.text
+    assert "use a passkey to continue." in (await home.open("/ui/password")).page.text
     home.people.change("update sessions set proved_at = now()")
     assert (await home.open("/ui/password")).place == "/ui/password"
 
@@ -86,7 +86,7 @@ async def test_another_password(home: AccountPagesScene) -> None:
     assert tab.page.inputs["current"]["autocomplete"] == "current-password"
     await home.send(current=OLD, new_password=NEW, repeated=NEW)
     assert tab.place == "/ui/password?done=changed"
-    assert "You last changed it just now" in tab.page.text
+    assert "Last changed just now" in tab.page.text
     assert await password_is(home, NEW)
     assert (home.lives(home.ada), home.lives(elsewhere)) == (True, False)
 
@@ -111,12 +111,12 @@ async def test_a_form_that_is_sent_twice_changes_the_password_once(home: Account
 @pytest.mark.parametrize(
     ("fields", "field", "says"),
     [
-        ({"current": "wrong"}, "current", "current password is not right"),
-        ({"current": ""}, "current", "current password is not right"),
+        ({"current": "wrong"}, "current", "current password is incorrect"),
+        ({"current": ""}, "current", "current password is incorrect"),
         ({"new_password": "short", "repeated": "short"}, "new_password", "at least 8"),
-        ({"new_password": "password1", "repeated": "password1"}, "new_password", "most common"),
-        ({"new_password": "ada@example.org", "repeated": "ada@example.org"}, "new_password", "must not be the e-mail address"),
-        ({"repeated": OLD}, "repeated", "two passwords differ"),
+        ({"new_password": "password1", "repeated": "password1"}, "new_password", "too common"),
+        ({"new_password": "ada@example.org", "repeated": "ada@example.org"}, "new_password", "must not be your email address"),
+        ({"repeated": OLD}, "repeated", "passwords do not match"),
     ],
 )
 async def test_what_is_refused_stands_beside_its_field(fields: dict[str, str], field: str, says: str, home: AccountPagesScene) -> None:
@@ -135,7 +135,7 @@ async def test_a_wrong_current_password_is_told_with_the_other_errors_and_is_rem
     await home.open("/ui/password")
     await home.send(current="wrong", new_password="short", repeated="short")
     assert home.tab.status == 400
-    assert "current password is not right" in home.tab.page.text
+    assert "current password is incorrect" in home.tab.page.text
     assert "at least 8" in home.tab.page.text
     (entry,) = home.audited("security.password.changed")
     assert entry["details"] == {"reason": "wrong_password"}
@@ -156,5 +156,5 @@ async def test_a_form_for_another_state_of_the_account(home: AccountPagesScene) 
     await home.open("/ui/password")
     await home.send(current=OLD, new_password=NEW, repeated=NEW)
     assert home.tab.status == 400
-    assert "choose one first" in home.tab.page.text
+    assert "Set one first" in home.tab.page.text
     assert "current" not in home.tab.page.inputs

@@ -81,7 +81,7 @@ async def test_a_passkey_is_made_at_the_end_of_a_sign_in(scene: OfferScene) -> N
     ada = await scene.ada()
     tab = await scene.sign_in(ada)
     assert tab.place.startswith(f"{PAGE}?flow=")
-    assert "Make a passkey?" in tab.page.text
+    assert "Create a passkey?" in tab.page.text
     assert scene.person() == {"offered": True, "ended": False, "passkeys": 0}
     await scene.make(tab)
     assert tab.place == "/ui"
@@ -110,7 +110,7 @@ async def test_whoever_leaves_the_page_has_been_asked(scene: OfferScene) -> None
     ada = await scene.ada()
     tab = await scene.sign_in(ada)
     # The page comes again for whoever loads it again, and only in this sign-in.
-    assert "Make a passkey?" in (await tab.open(tab.place)).page.text
+    assert "Create a passkey?" in (await tab.open(tab.place)).page.text
     assert (await tab.tabs.tab().open("/ui")).status == 200
     assert (await scene.sign_in(ada)).place == "/ui"
 
@@ -246,7 +246,7 @@ async def test_a_passkey_that_is_none_stands_at_the_page_and_the_offer_stays(sce
     for credential, said in (
         ("", "This passkey was not accepted"),
         (json.dumps(Passkey.made(flags=1).create(await options(tab))), "This passkey cannot be added"),
-        (json.dumps(Passkey.made().create({"user": {"id": "AA"}, "challenge": "AA"})), "or it took too long"),
+        (json.dumps(Passkey.made().create({"user": {"id": "AA"}, "challenge": "AA"})), "or adding it took too long"),
     ):
         await tab._go("POST", MADE, {**form_of(tab, MADE), "credential": credential})
         assert tab.status == 400

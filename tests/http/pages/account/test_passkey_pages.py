@@ -59,12 +59,14 @@ async def test_the_page_says_which_device_has_which(home: AccountPagesScene) -> 
     await added(home, Passkey.made(aaguid=UUID("fdb141b2-5d84-443e-8a35-4698c205a502"), flags=GOOD | ELIGIBLE), name="Two")
     await added(home, name="Three")
     said = (await home.open(PAGE)).page.text
-    assert "Google Password Manager. On your devices, kept in step" in said
+    assert "Google Password Manager. Synced across your devices" in said
     assert "KeePassXC. On one device so far" in said
-    assert "Three On one device alone Made on Firefox on Linux," in said
-    for number, words in enumerate(("Made by Google Password Manager Added Firefox on Linux,", "Made by KeePassXC", "On one device alone")):
+    assert "Three On one device only Created on Firefox on Linux," in said
+    for number, words in enumerate(
+        ("Passkey provider Google Password Manager Added Firefox on Linux,", "Passkey provider KeePassXC", "On one device only")
+    ):
         assert words in (await home.open(f"{PAGE}/{kept(home)[number]}")).page.text
-    assert "Made by" not in (await home.open(f"{PAGE}/{kept(home)[2]}")).page.text
+    assert "Passkey provider" not in (await home.open(f"{PAGE}/{kept(home)[2]}")).page.text
 
 
 async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene) -> None:
@@ -75,14 +77,14 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     await added(home)
     await added(home, Passkey.made(flags=GOOD | ELIGIBLE), name=(name := "مفتاح"))
     listed = (await home.open(f"{PAGE}?done=added")).page.text
-    assert "The passkey is added" in listed
+    assert "Passkey added" in listed
     assert "Firefox on Linux" in listed
-    assert "Not used yet Synchronised" in listed
+    assert "Not used yet Synced" in listed
     first, second = kept(home)
     shown = (await home.open(f"{PAGE}/{second}")).page.text
     assert f"Passkey: \u2068{name}\u2069" in shown
-    assert "may copy it" in shown
-    assert "On one device alone" in (await home.open(f"{PAGE}/{first}")).page.text
+    assert "your passkey provider may sync it" in shown
+    assert "On one device only" in (await home.open(f"{PAGE}/{first}")).page.text
     await home.send(name="Laptop")
     assert home.tab.place == f"{PAGE}/{first}?done=renamed"
     await home.send(name=" ")
@@ -96,7 +98,7 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     await home.open(f"{PAGE}/{second}/remove")
     await home.send()
     assert home.tab.status == 400
-    assert "This is your last way to sign in" in home.tab.page.text
+    assert "This is your only sign-in method" in home.tab.page.text
     token = home.form.fields
     unknown = f"{PAGE}/{uuid4()}"
     for place in (unknown, f"{unknown}/remove"):
@@ -120,7 +122,7 @@ async def test_two_clicks_add_once_and_remove_once(home: AccountPagesScene) -> N
     (id_,) = kept(home)
     home.people.change("update passkeys set created_at = created_at - interval '11 seconds'")
     late = await home.tabs.request("POST", ADD, fields)
-    assert (late.status, b"has been added already" in late.body) == (400, True)
+    assert (late.status, b"was already added" in late.body) == (400, True)
     remove = f"{PAGE}/{id_}/remove"
     assert {*await all_at_once(send(remove), send(remove))} == {await send(remove)()} == {f"{PAGE}?done=removed"}
     assert kept(home) == []
@@ -133,7 +135,7 @@ async def test_what_is_none_brings_the_form_back(home: AccountPagesScene) -> Non
     for more, said in (
         ({"credential": ""}, "This passkey was not accepted"),
         ({"credential": json.dumps(Passkey.made(flags=1).create(await options(home, tab, ADD)))}, "This passkey cannot be added"),
-        ({"credential": json.dumps(Passkey.made().create({"user": {"id": "AA"}, "challenge": "AA"}))}, "or it took too long"),
+        ({"credential": json.dumps(Passkey.made().create({"user": {"id": "AA"}, "challenge": "AA"}))}, "or adding it took too long"),
         ({"credential": json.dumps(Passkey.made().create(await options(home, tab, ADD))), "name": "x" * 101}, "at most 100 characters"),
     ):
         answer = await home.tabs.request("POST", ADD, {**fields, **more})
@@ -166,11 +168,11 @@ async def test_they_become_the_second_step(home: AccountPagesScene) -> None:
     assert "/ui/devices" in home.tab.page.links
     # After a double click, the same form makes the same codes, which are shown once. Another form says that two-step sign-in is on.
     home.people.change("update sessions set second_factor_at = now()")
-    assert "Your backup codes were shown" in (await home.tab._go("POST", sent.action, sent.fields)).page.text
+    assert "Your backup codes were already shown" in (await home.tab._go("POST", sent.action, sent.fields)).page.text
     other = {**sent.fields, "form": str(home.postern.foundation.ids.new())}
     assert (await home.tabs.request("POST", sent.action, other)).status == 400
-    assert "Second step One of your passkeys" in (await home.open(SECOND_FACTOR)).page.text
-    assert "Second step" in (await home.open(PAGE)).page.text
+    assert "Method Passkey" in (await home.open(SECOND_FACTOR)).page.text
+    assert "Two-step sign-in" in (await home.open(PAGE)).page.text
     # With a fresh proof, an app may be added beside them.
     home.grow_old()
     await home.open(SECOND_FACTOR)
@@ -213,7 +215,7 @@ async def test_it_is_a_fresh_proof_of_both(home: AccountPagesScene) -> None:
     (id_,) = kept(home)
     home.grow_old()
     tab = await home.open(f"{PAGE}/{id_}/remove")
-    assert "Enter your password first" in tab.page.text
+    assert "enter your password to continue" in tab.page.text
     # A wrong answer shows the page again.
     wrong = {**form_of(tab, PROVE).fields, "credential": json.dumps(Passkey.made().get(await options(home, tab, PROVE)))}
     assert (await home.tabs.request("POST", PROVE, wrong)).status == 400
@@ -242,7 +244,7 @@ async def test_whoever_has_nothing_else_proves_it_with_a_passkey_or_signs_in_aga
     (id_, _) = kept(home)
     home.grow_old()
     tab = await home.open(f"{PAGE}/{id_}/remove")
-    assert "Use a passkey first." in tab.page.text
+    assert "use a passkey to continue." in tab.page.text
     assert [one.action for one in tab.page.forms][1:] == [PROVE]
     assert any(link.startswith("/ui/sign-in?to=") for link in tab.page.links)
     await used(home, passkey)
@@ -256,7 +258,7 @@ async def test_where_there_are_none_the_page_says_why(home: AccountPagesScene, o
     put(home.postern.identity.passkeys, relying_party=obstacle)
     for place in (PAGE, ADD):
         shown = await home.open(place)
-        assert "Passkeys are not possible here" in shown.page.text
+        assert "Passkeys are not available here" in shown.page.text
         assert [one.action for one in shown.page.forms] == ["/ui/sign-out"]
     assert ADD not in (await home.open(PAGE)).page.links
     # The page does not ask for a passkey.

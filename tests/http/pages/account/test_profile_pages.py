@@ -17,8 +17,8 @@ async def test_another_address_by_a_mailed_link(home: AccountPagesScene) -> None
     assert home.tab.page.inputs["email"]["autocomplete"] == "email"
     await home.send(email=" new@example.org ")
     assert home.tab.place == "/ui/profile?done=mailed"
-    assert "We sent a link there" in home.tab.page.text
-    assert "sent a link to new@example.org" in home.tab.page.text
+    assert "A verification link was sent to your new email address" in home.tab.page.text
+    assert "verification link was sent to new@example.org" in home.tab.page.text
     (user,) = home.people.rows("select email, pending_email from users where id = %s", home.ada.user)
     assert user == {"email": "ada@example.org", "pending_email": "new@example.org"}
     assert [entry["action"] for entry in home.audited("user.email%")] == ["user.email.change_requested"]
@@ -64,7 +64,7 @@ async def test_at_once_where_the_installation_says_so(home: AccountPagesScene) -
     form = home.form
     await home.send(email="new@example.org")
     assert home.tab.place == "/ui/profile?done=moved"
-    assert "E-mail address new@example.org" in home.tab.page.text
+    assert "Email address new@example.org" in home.tab.page.text
     # The second of two clicks finds that the address is changed already.
     again = await home.tabs.request("POST", form.action, {**form.fields, "email": "new@example.org"})
     assert again.header("location") == "/ui/profile?done=moved"
@@ -79,7 +79,7 @@ async def test_not_in_a_session_that_ends_meanwhile(home: AccountPagesScene, mon
     meanwhile(monkeypatch, home.postern.identity.accounts.buckets, "take", lambda: home.people.change(ends))
     await home.send(email="new@example.org")
     assert home.tab.status == 401
-    assert "Your session has ended: sign in again" in home.tab.page.text
+    assert "Your session has ended. Sign in again." in home.tab.page.text
     assert home.people.rows("select from users where pending_email is not null") == []
 
 
@@ -117,13 +117,13 @@ async def test_a_language_of_ones_own(home: AccountPagesScene) -> None:
 class TestDetails:
     async def test_a_person_fills_them_in_and_empties_them(self, home: AccountPagesScene) -> None:
         shown = await home.open("/ui/profile")
-        assert "Not given" in shown.page.text
+        assert "Not set" in shown.page.text
         assert ">A</span>" in shown.shown.body.decode(), "the initial of the address"
         await home.open(DETAILS)
         given = {"name": " Ada Lovelace", "given_name": "Ada", "family_name": "Lovelace", "username": "ada", "zoneinfo": "Europe/Vienna"}
         await home.send(**given)
         assert home.tab.place == "/ui/profile?done=details"
-        assert "Your profile has been saved" in home.tab.page.text
+        assert "Profile saved" in home.tab.page.text
         assert "Europe/Vienna" in home.tab.page.text
         body = home.tab.shown.body.decode()
         assert "<bdi>Ada Lovelace</bdi> <bdi>ada@example.org</bdi>" in body, "the name beside the address, on top of each page"
@@ -131,17 +131,17 @@ class TestDetails:
         await home.open(DETAILS)
         assert {field: home.form.fields[field] for field in given} == {**given, "name": "Ada Lovelace"}
         await home.send(**dict.fromkeys(given, ""))
-        assert "Not given" in home.tab.page.text
+        assert "Not set" in home.tab.page.text
 
     @pytest.mark.parametrize(
         ("field", "value", "says"),
         [
             ("name", "x" * 201, "at most 200 characters"),
-            ("family_name", "a\u202eb", "cannot be shown"),
-            ("username", "Ada", "3 to 40 small letters"),
+            ("family_name", "a\u202eb", "cannot be displayed"),
+            ("username", "Ada", "3 to 40 lowercase letters"),
             ("username", "admin", "is reserved"),
-            ("username", "taken", "is taken, or was once"),
-            ("zoneinfo", "Vienna", "no such time zone"),
+            ("username", "taken", "is taken or was used before"),
+            ("zoneinfo", "Vienna", "Unknown time zone"),
         ],
     )
     async def test_a_wrong_field_brings_the_form_back(self, home: AccountPagesScene, field: str, value: str, says: str) -> None:

@@ -103,12 +103,12 @@ async def test_whoever_forgot_the_password_gets_the_ordinary_mail_and_no_proof_b
     home.grow_old()
     await home.open(EMAIL)
     forms = [form.action for form in home.tab.page.forms]
-    assert "Forgot it?" in home.tab.page.text
+    assert "Forgot your password?" in home.tab.page.text
     # The mailed code is for people who have nothing else.
     assert "/ui/prove/mail" not in forms
     await home.tab.send(forms.index("/ui/prove/forgotten"))
     assert home.tab.place == f"/ui/prove?to={EMAIL}&need=account&reset=yes"
-    assert "A mail with a link to choose a new password is on its way" in home.tab.page.text
+    assert "A link to choose a new password was sent to your email address" in home.tab.page.text
     (mail,) = await Postbox(home.postern).empty()
     home.log.remember(token_in(link_in(mail)))
     assert (mail.to, mail.subject) == ("ada@example.org", "Choose a new password")
@@ -126,4 +126,4 @@ async def test_where_a_code_is_asked_for_nobody_can_have_forgotten_it(home: Acco
     await home.has_second_factor()
     home.grow_old()
     await home.open(OFF)
-    assert "Forgot it?" not in home.tab.page.text
+    assert "Forgot your password?" not in home.tab.page.text

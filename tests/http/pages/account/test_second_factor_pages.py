@@ -116,7 +116,7 @@ async def test_a_set_up_that_was_left_begins_again(home: AccountPagesScene) -> N
     home.people.change("update mfa_secrets set created_at = created_at - interval '11 minutes'")
     await home.open(SET_UP)
     assert home.tab.place == f"{PAGE}?done=expired"
-    assert "begin again" in home.tab.page.text
+    assert "Start again" in home.tab.page.text
     # The same without a set-up.
     home.people.change("delete from mfa_secrets")
     assert (await home.open(SET_UP)).place == f"{PAGE}?done=expired"
@@ -128,7 +128,7 @@ async def test_a_wrong_code_for_one_that_was_left_says_to_begin_again(home: Acco
     home.people.change("update mfa_secrets set created_at = created_at - interval '11 minutes'")
     await home.send(code="abc")
     assert home.tab.place == f"{PAGE}?done=expired&to=/ui/devices"
-    assert "begin again" in home.tab.page.text
+    assert "Start again" in home.tab.page.text
     # The button leads to the page that the person came from.
     assert home.form.fields["to"] == "/ui/devices"
     assert not is_on(home)
@@ -171,7 +171,7 @@ async def test_too_many_first_codes_wait(home: AccountPagesScene) -> None:
 async def test_new_backup_codes(home: AccountPagesScene) -> None:
     await home.has_second_factor()
     await home.open(f"{CODES}/renew")
-    assert "All of your earlier backup codes stop working" in home.tab.page.text
+    assert "All previous backup codes stop working" in home.tab.page.text
     fields = home.form.fields
     before = home.people.rows("select digest from backup_codes order by digest")
     await home.send()
@@ -182,7 +182,7 @@ async def test_new_backup_codes(home: AccountPagesScene) -> None:
     assert before != after
     # A form that is sent twice makes the same codes, so the codes that were shown work.
     answer = await home.tabs.request("POST", f"{CODES}/renew", fields)
-    assert "Your backup codes were shown" in (await home.open(answer.header("location") or "")).page.text
+    assert "Your backup codes were already shown" in (await home.open(answer.header("location") or "")).page.text
     assert home.people.rows("select digest from backup_codes order by digest") == after
 
 
@@ -200,7 +200,7 @@ async def test_backup_codes_are_shown_once(home: AccountPagesScene) -> None:
             await home.open(between)
         await tab.open(place)
         assert (tab.status, codes_on(tab.shown.body)) == (200, [])
-        assert "They are shown only once" in tab.page.text
+        assert "Backup codes are shown only once" in tab.page.text
         assert not any(code in tab.shown.body.decode() for code in codes)
     shown = "select details ? 'form' as named from mfa_events where name = 'backup_codes_shown'"
     assert home.people.rows(shown) == [{"named": True}]
@@ -328,9 +328,9 @@ async def test_a_member_reads_which_organization_requires_it_and_until_when(home
     require(home, "globex", grace_days=9)
     home.tenants.join(home.ada, home.tenants.add("initech"))
     for page, words in (
-        ("/ui", "Acme requires two-step sign-in, and is closed to you"),
+        ("/ui", "Acme requires two-step sign-in. You cannot access the organization until you set it up"),
         (PAGE, "Globex requires two-step sign-in. Set it up by "),
-        ("/ui/organizations/acme", "closed to you until you set it up"),
+        ("/ui/organizations/acme", "You cannot access the organization until you set it up"),
         ("/ui/organizations/globex", "Set it up by "),
     ):
         assert words in (await home.open(page)).page.text
@@ -339,7 +339,7 @@ async def test_a_member_reads_which_organization_requires_it_and_until_when(home
     await home.has_second_factor()
     for page in ("/ui", PAGE, "/ui/organizations/acme"):
         assert "requires" not in (await home.open(page)).page.text
-    assert "will be closed to you: Acme Globex" in (await home.open(f"{PAGE}/turn-off")).page.text
+    assert "because they require two-step sign-in: Acme Globex" in (await home.open(f"{PAGE}/turn-off")).page.text
 
 
 async def test_an_organization_that_is_closed_leads_to_the_set_up_and_back(home: AccountPagesScene) -> None:

@@ -23,10 +23,10 @@ async def test_each_session_with_what_it_is_for(home: AccountPagesScene) -> None
     home.people.change("update sessions set impersonator_id = %s, impersonation_id = id where id = %s", owner.user, impersonation.session)
     home.people.change("update sessions set expires_at = now() where id = %s", home.elsewhere().session)
     text = (await home.open(PAGE)).page.text
-    assert text.index("This session") < text.index("Shop An application of Acme Trading Old phone · Lund, SE")
+    assert text.index("This session") < text.index("Shop Application of Acme Trading Old phone · Lund, SE")
     assert "Acme Trading Unknown device" in text
     assert "Opened from this session" in text
-    assert "An administrator of this installation, in your name" in text
+    assert "An administrator of this installation, on your behalf" in text
     assert text.count("Last used") == 4
     assert "root@example.org" not in text
     assert "Sign out everywhere else" in text
@@ -79,7 +79,7 @@ async def test_all_others_end_at_once(home: AccountPagesScene) -> None:
     there, child = home.elsewhere(), home.elsewhere(home.tenants.add("acme"))
     opened_from(home, home.ada.session, child.session)
     await home.open(f"{PAGE}/end-others")
-    assert "1 other session ends" in home.tab.page.text
+    assert "This signs you out of 1 other session" in home.tab.page.text
     assert "Acme" not in home.tab.page.text
     form = home.form
     await home.send()

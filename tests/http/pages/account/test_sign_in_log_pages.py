@@ -34,9 +34,9 @@ async def test_each_attempt_with_its_outcome(home: AccountPagesScene) -> None:
     tried(home, user_agent="")
     tried(home, home.people.add("eve@example.org"), country="EVE")
     text = (await home.open(PAGE)).page.text
-    assert "Did not get in Wrong password just now · Lund, SE · 203.0.113.7 Safari on Mac" in text
-    assert "Signed in just now Old phone · GitHub For Shop" in text
-    assert "Unusual just now Firefox on Linux · With a password For Acme" in text
+    assert "Failed Wrong password just now · Lund, SE · 203.0.113.7 Safari on Mac" in text
+    assert "Signed in just now Old phone · GitHub Sign-in to Shop" in text
+    assert "Unusual just now Firefox on Linux · With a password Sign-in to Acme" in text
     assert "Unknown device · With a password" in text
     assert text.count("just now") == 4
     assert "Gone" not in text

@@ -58,7 +58,7 @@ async def make(home: AccountPagesScene, **fields: str) -> str:
 
 async def test_a_person_makes_a_key_sees_it_once_and_ends_it(home: AccountPagesScene, shop: UsedService) -> None:
     offered(home, shop)
-    assert "No keys" in (await home.open(PAGE)).page.text
+    assert "No API keys" in (await home.open(PAGE)).page.text
     assert home.tab.answer is not None
     assert is_account_page(home.tab.answer)
     await home.open(f"{PAGE}/new")
@@ -80,11 +80,11 @@ async def test_a_person_makes_a_key_sees_it_once_and_ends_it(home: AccountPagesS
     home.people.change("update user_keys set last_used_at = now()")
     assert "Last used just now" in (await home.open(PAGE)).page.text
     await home.open(f"{PAGE}/{kept['id']}/end")
-    assert "End the key Laptop?" in home.tab.page.text
+    assert "Revoke the API key Laptop?" in home.tab.page.text
     form = home.form
     await home.send()
     assert home.tab.place == f"{PAGE}?done=ended"
-    assert "The key has ended" in home.tab.page.text
+    assert "API key revoked" in home.tab.page.text
     assert keys(home) == []
     assert (await home.tabs.request("POST", form.action, form.fields)).header("location") == f"{PAGE}?done=ended"
     assert [len(home.audited(name)) for name in ("user_key.created", "user_key.revoked")] == [1, 1]
@@ -107,8 +107,8 @@ async def test_a_key_is_made_and_shown_only_after_a_fresh_proof(home: AccountPag
     ("fields", "told"),
     [
         ({"name": ""}, "characters"),
-        ({"scopes": "orders:write"}, "You may not give a key this right"),
-        ({"scopes": "nothing"}, "You may not give a key this right"),
+        ({"scopes": "orders:write"}, "You cannot give this permission to a key"),
+        ({"scopes": "nothing"}, "You cannot give this permission to a key"),
         ({"expires_in_days": "soon"}, "Enter 1 to"),
         ({"expires_in_days": "9" * 300}, "Enter 1 to"),
         ({"expires_in_days": "31"}, "Enter 1 to 30 days"),
@@ -129,11 +129,11 @@ async def test_a_form_with_a_mistake_comes_back_with_what_was_typed(
 
 async def test_there_is_no_key_where_there_may_be_none(home: AccountPagesScene, shop: UsedService) -> None:
     change = home.people.change
-    assert "This application offers no keys" in (await home.open(PAGE)).page.text
-    assert "This application offers no keys" in (await home.open(f"{PAGE}/new")).page.text
+    assert "API keys are off for this application" in (await home.open(PAGE)).page.text
+    assert "API keys are off for this application" in (await home.open(f"{PAGE}/new")).page.text
     offered(home, shop)
     change("update services set sign_in_policy = 'members'")
-    assert "does not let you in" in (await home.open(f"{PAGE}/new")).page.text
+    assert "You currently have no access to this application" in (await home.open(f"{PAGE}/new")).page.text
     change("update services set sign_in_policy = 'anyone'")
     await home.open(f"{PAGE}/new")
     form = home.form
@@ -142,7 +142,7 @@ async def test_there_is_no_key_where_there_may_be_none(home: AccountPagesScene, 
     assert answer.status == 403
     change("update user_key_settings set enabled = true")
     change("delete from service_users")
-    assert "Sign in to this application once" in (await home.open(PAGE)).page.text
+    assert "Sign in to this application before you create a key" in (await home.open(PAGE)).page.text
     assert (await home.tabs.request("POST", form.action, {**form.fields, "name": "Laptop"})).status == 404
     change("update user_key_settings set enabled = false")
     for gone in (PAGE, "/ui/keys/acme/none", "/ui/keys/none/shop"):
@@ -183,19 +183,21 @@ async def test_expired_keys_are_told_apart_and_the_limit_counts_the_others(home:
     await make(home, expires_in_days="1")
     await home.open(f"{PAGE}/new")
     await home.send(name="Another")
-    assert "at most 1" in home.tab.page.text
-    assert "Ends " in (await home.open(PAGE)).page.text
+    assert "The limit of 1 is reached" in home.tab.page.text
+    assert "Expires " in (await home.open(PAGE)).page.text
     home.people.change("update user_keys set expires_at = now() - interval '1 hour'")
-    assert "Ended by itself" in (await home.open(PAGE)).page.text
+    assert "Expired" in (await home.open(PAGE)).page.text
     await make(home)
-    assert "Without an end" in (await home.open(PAGE)).page.text
+    assert "Does not expire" in (await home.open(PAGE)).page.text
 
 
-@pytest.mark.parametrize(("language", "told"), [("de", "Schlüssel für Shop"), ("fr", "clés pour Shop"), ("es", "claves para Shop")])
+@pytest.mark.parametrize(
+    ("language", "told"), [("de", "API-Schlüssel für Shop"), ("fr", "clés d\u2019API pour Shop"), ("es", "claves de API para Shop")]
+)
 async def test_the_pages_speak_the_languages_of_people(home: AccountPagesScene, shop: UsedService, language: str, told: str) -> None:
     offered(home, shop)
     home.people.change("update users set language = %s where id = %s", language, home.ada.user)
     assert told in (await home.open(PAGE)).page.text
     text = (await home.open(f"{PAGE}/new")).page.text
     assert "See your orders" in text
-    assert "The key" not in text
+    assert "Management API key" not in text

@@ -79,7 +79,7 @@ async def test_the_pages_say_the_ways_in_words_and_count_what_failed(seen: Seen)
     assert page.count("Existing session") == 1
     failed = await seen.postern.platform.analytics.failures(OrganizationId(seen.acme.id))
     assert [one.logins for one in failed.days] == [1]
-    assert "Failed attempts" in (await tabs.tab().open("/ui/o/acme")).page.text
+    assert "Failed sign-ins" in (await tabs.tab().open("/ui/o/acme")).page.text
 
 
 async def test_one_who_signs_in_for_the_first_time_is_seen_once_the_application_has_its_answer(seen: Seen) -> None:
@@ -141,8 +141,8 @@ async def test_a_refused_visit_is_a_kind_of_its_own_in_the_log_of_whom_the_organ
     # It is no failed sign-in for webhooks and figures.
     assert seen.people.rows("select from events where name like 'user.login%%'") == []
     tabs = seen.signed_in(seen.people.session_of(seen.owner))
-    assert "Not admitted" in (await tabs.tab().open("/ui/o/acme/sign-ins")).page.text
-    assert "Not admitted" in (await seen.signed_in(seen.people.session_of(ada)).tab().open("/ui/sign-ins")).page.text
+    assert "Denied: " in (await tabs.tab().open("/ui/o/acme/sign-ins")).page.text
+    assert "Denied: " in (await seen.signed_in(seen.people.session_of(ada)).tab().open("/ui/sign-ins")).page.text
     figures = await seen.postern.platform.analytics.failures(OrganizationId(seen.acme.id))
     assert figures.days == []
 

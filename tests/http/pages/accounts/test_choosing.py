@@ -70,8 +70,8 @@ async def test_a_hint_that_names_another_account_here_stands_first_and_is_never_
     for hint in ({"login_hint": ada.email}, {"id_token_hint": await shared.id_token(ada)}):
         await tab.open(shared.asking(**hint))
         assert tab.place.startswith(CHOOSE)
-        first = tab.page.text.index("Go on as ada@example.org")
-        assert first < tab.page.text.index("Go on as bob@example.org")
+        first = tab.page.text.index("Continue as ada@example.org")
+        assert first < tab.page.text.index("Continue as bob@example.org")
         assert await shared.in_use(tabs) == bob.email
     assert shared.codes() == []
     await tab.send(**pick(tab, ada))
@@ -196,7 +196,7 @@ async def test_the_way_of_one_account_is_not_gone_on_with_another(shared: Shared
     for page in ("/ui/consent", "/ui/authorize", "/ui/sign-in", "/ui/sign-in/password", "/ui/second-factor-required", "/ui/answers"):
         is_page(await tabs.request("GET", f"{page}?{flow}"), 409, "belongs to another account")
     for answer in ("allow", "deny", "another"):
-        is_page(await tabs.request("POST", "/ui/consent", {**form, "answer": answer}), 409, "Choose an account")
+        is_page(await tabs.request("POST", "/ui/consent", {**form, "answer": answer}), 409, "Choose account")
     assert shared.codes() == []
     # The page leads to the choice, and the choice of Ada's account back to the page.
     await tab.send(answer="allow")

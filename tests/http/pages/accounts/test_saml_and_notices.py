@@ -61,7 +61,7 @@ async def test_the_consent_of_one_account_is_not_asked_of_another(saml: SeveralA
     tabs = await saml.come()
     saml.people.change("delete from consents")
     tab = await saml.opened(tabs.tab(), asking(authn_request(inside=named("bob@example.org"))))
-    assert "Allow App to use your account?" in tab.page.text
+    assert "Allow App to access your account?" in tab.page.text
     place, form = tab.place, tab.page.forms[0].fields
     listed = await tabs.tab().open("/ui/accounts")
     await listed.send(account=choices(listed)["ada@example.org"])
@@ -76,7 +76,7 @@ async def test_a_request_with_a_subject(saml: SeveralAtServiceProvider) -> None:
     assert (got.status, got.text(".//a:NameID")) == ("Success", "bob@example.org")
     tab = await saml.opened(tabs.tab(), asking(authn_request(inside=named("ada@example.org"))))
     assert tab.place.startswith(CHOOSE)
-    assert tab.page.text.index("Go on as ada@") < tab.page.text.index("Go on as bob@")
+    assert tab.page.text.index("Continue as ada@") < tab.page.text.index("Continue as bob@")
     # Whoever chooses the other one is not told of.
     await tab.send(answer="current")
     assert sent(tab.shown).status == "UnknownPrincipal"

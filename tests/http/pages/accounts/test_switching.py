@@ -46,9 +46,9 @@ async def test_the_sixth_account_ends_the_one_that_was_used_longest_ago_and_the_
     tabs = await shared.together(*people[:5])
     listed = await tabs.tab().open(ACCOUNTS)
     assert list(choices(listed)) == [person.email for person in reversed(people[:5])]
-    assert "this one is signed out: ada@example.org" in listed.page.text
+    assert "you are signed out of ada@example.org" in listed.page.text
     asked = await tabs.tab().open("/ui/sign-in?again=another&to=/ui/profile")
-    assert "this one is signed out: ada@example.org" in asked.page.text
+    assert "you are signed out of ada@example.org" in asked.page.text
     assert shared.lives(people[0])
     await (await asked.send(email=people[5].email)).send(password=PASSWORD)
     assert await shared.here(tabs) == [person.email for person in reversed(people[1:])]
@@ -100,7 +100,7 @@ async def test_one_of_them_signs_out(shared: Shared) -> None:
     assert ACCOUNTS_COOKIE not in tabs.cookies
     # Twice: the account is gone, and the page says so.
     again = await tabs.request("POST", f"{ACCOUNTS}/sign-out", {**form, "account": choices(tab)[ada.email]})
-    is_page(again, 409, "no longer signed in in this browser")
+    is_page(again, 409, "signed out in this browser")
     assert PageReader(again.body).links == ["/ui/accounts?to=%2Fui"]
     tab = await tabs.tab().open(ACCOUNTS)
     answer = await tabs.request("POST", f"{ACCOUNTS}/sign-out", {**form, "account": choices(tab)[bob.email]})
@@ -114,7 +114,7 @@ async def test_all_of_them_sign_out_at_once(shared: Shared, place: str) -> None:
     ada, bob, eve = [await shared.person(name) for name in ("ada", "bob", "eve")]
     tabs = await shared.together(ada, bob, eve)
     tab = await tabs.tab().open(place)
-    assert "Sign out of all" in tab.page.text
+    assert "Sign out of all accounts" in tab.page.text
     token = tab.page.forms[-1 if place == ACCOUNTS else 0].fields["form_token"]
     answers = await all_at_once(*[lambda: tabs.request("POST", "/ui/sign-out/all", {"form_token": token})] * 2)
     assert {answer.header("location") for answer in answers} == {"/ui/signed-out"}
@@ -130,7 +130,7 @@ async def test_an_account_whose_session_has_ended_is_not_offered_and_not_used(sh
     ended = choices(tab)[ada.email]
     shared.people.change("update sessions set revoked_at = now() where user_id = %s", ada.user)
     await tab.send(account=ended)
-    is_page(tab.shown, 409, "no longer signed in in this browser")
+    is_page(tab.shown, 409, "signed out in this browser")
     assert await shared.in_use(tabs) == "bob@example.org"
     assert await shared.here(tabs) == ["bob@example.org"]
     shared.people.change("update sessions set revoked_at = now()")
@@ -145,7 +145,7 @@ async def test_only_an_account_of_this_browser_is_used_or_signed_out(shared: Sha
     form = (await tabs.tab().open(ACCOUNTS)).page.forms[0].fields
     for path in (ACCOUNTS, f"{ACCOUNTS}/sign-out"):
         for other in (session, str(uuid4())):
-            is_page(await tabs.request("POST", path, {**form, "account": other}), 409, "no longer signed in")
+            is_page(await tabs.request("POST", path, {**form, "account": other}), 409, "signed out in this browser")
     # Neither does the form of another browser, and no value in the cookie that is no session of a browser.
     is_page(await theirs.request("POST", ACCOUNTS, {**form, "account": session}), 403, "out of date")
     tabs.cookies[ACCOUNTS_COOKIE] = ".".join(["x" * 43, "y", "", "z" * 50])

@@ -48,7 +48,7 @@ async def test_the_agents_and_the_persons_page_show_it(let_in: LetIn) -> None:
     console, grant = let_in.console, let_in.grant(let_in.bob)
     for page, other in (("/applications/helper", "bob@example.org"), (f"/people/users/{let_in.bob.user}", "Helper")):
         tab = await console.at(page)
-        for words in ("Agents", other, ORDERS):
+        for words in ("Agent grants", other, ORDERS):
             assert words in tab.page.text, (page, words)
         assert f"/ui/o/acme{AGENTS}/{grant}" in tab.page.links
     assert "Helper" in (await console.at(f"{AGENTS}?user_id={let_in.bob.user}")).page.text
@@ -71,28 +71,28 @@ async def test_an_administrator_ends_one(let_in: LetIn) -> None:
 async def test_an_administrator_ends_all_of_an_agent(let_in: LetIn) -> None:
     console = let_in.console
     let_in.grant(let_in.bob)
-    assert "End all that people let it do" in (await console.at("/applications/helper/sign-in")).page.text
+    assert "Revoke all agent grants" in (await console.at("/applications/helper/sign-in")).page.text
     await console.at("/applications/helper/sign-in/end-agent")
     await console.submit("/applications/helper/sign-in/end-agent")
     (service,) = console.people.rows("select agent_since is not null as ended from all_services where id = %s", let_in.helper.id)
     assert service["ended"]
-    assert "Nobody lets an agent act" in (await console.at(AGENTS)).page.text
+    assert "No agent grants" in (await console.at(AGENTS)).page.text
 
 
 async def test_an_ordinary_application_has_none(let_in: LetIn) -> None:
     let_in.console.tenants.service(let_in.console.acme, "shop")
     for page in ("/applications/shop", "/applications/shop/sign-in"):
         text = (await let_in.console.at(page)).page.text
-        assert "All of them" not in text
-        assert "End all that people let it do" not in text
+        assert "All agent grants" not in text
+        assert "Revoke all agent grants" not in text
 
 
 async def test_the_rules_forbid_agents(let_in: LetIn) -> None:
     console: Any = let_in.console
     tab = await console.at("/sign-in/change/programs")
-    assert "Whether agents may act for people at your APIs" in tab.page.text
+    assert "Whether AI agents can act on behalf of people at your APIs" in tab.page.text
     await console.submit("/sign-in/change/programs", agents="forbidden")
     await console.submit("/sign-in/change/programs", sure="yes")
     (organization,) = console.people.rows("select agents from organizations where id = %s", console.acme.id)
     assert organization["agents"] == "forbidden"
-    assert "Agents may not act for people at your APIs." in (await console.at("/sign-in")).page.text
+    assert "AI agents are blocked at your APIs." in (await console.at("/sign-in")).page.text

@@ -59,7 +59,7 @@ async def test_an_api_is_registered_and_its_page_says_what_to_do(console: Consol
     text = (await console.at(at)).page.text
     assert '<details class="unfolds" open>' not in console.tab.shown.body.decode(), "nothing to check before tokens are made"
     for told in (
-        *("No tokens are made yet", "_postern-verification.api.acme.example", server["token"], "needs orders.read", "Order for you"),
+        *("Tokens are not issued yet", "_postern-verification.api.acme.example", server["token"], "requires orders.read", "Order for you"),
         *("https://api.acme.example/.well-known/oauth-protected-resource/orders", '"authorization_servers"', "/.well-known/jwks.json"),
         *('error="insufficient_scope", scope="orders:read orders:write"', "at+jwt"),
     ):
@@ -72,20 +72,20 @@ async def test_an_api_is_registered_and_its_page_says_what_to_do(console: Consol
     assert names(console) == []
     await console.at(at)
     await console.submit(f"{at}/ask-approval")
-    assert "You asked the operator for an approval" in (await console.at(at)).page.text
+    assert "You requested approval from the operator" in (await console.at(at)).page.text
 
 
 async def test_a_refused_value_is_said_at_its_row_and_nothing_is_lost(console: ConsoleScene) -> None:
     at = await made(console, scopes=row("orders:read", "See your orders"))
     read = row("orders:read", "See your orders")
     for wrong, place, said in (
-        (row("openid", "Everything"), "name", "openid is a scope of Postern"),
+        (row("openid", "Everything"), "name", "openid is a reserved scope of Postern"),
         (row("two words", "Everything"), "name", "without spaces"),
         (row("", "Everything"), "name", "without spaces"),
         (row("orders:read", "Again"), "name", "only once"),
         (row("orders:write", ""), "description", "200"),
         (row("orders:write", "See www.example.org"), "description", ""),
-        (row("orders:write", "Order", "orders.write"), "permission", "choose that application first"),
+        (row("orders:write", "Order", "orders.write"), "permission", "Choose that application first"),
         (row("orders:write", "Order", max_age="soon"), "max_age", "60"),
         (row("orders:write", "Order", max_age="1"), "max_age", "60"),
     ):
@@ -139,7 +139,7 @@ async def test_a_form_with_a_further_row_still_sees_what_somebody_else_has_chang
     await console.submit(f"{at}/scopes", pressed="scopes add")
     tab = await console.submit(f"{at}/scopes", scopes=[*row("orders:read", "See"), *row("orders:pay", "Pay")])
     assert tab.status == 409
-    assert "orders:write: Order, asks for a sign-in within 300 seconds" in tab.page.text
+    assert "orders:write: Order, requires authentication within the last 300 seconds" in tab.page.text
     assert names(console) == ["orders:write"]
 
 
@@ -173,7 +173,7 @@ async def test_who_may_not_change_an_api_reads_its_scopes(console: ConsoleScene)
     person, auditor = console.people.add(), console.tenants.role(console.acme, "auditor", [Capability.SERVICES_VIEW])
     console.tenants.join(person, console.acme, auditor)
     tab = await console.browser(person).tab().open(f"/ui/o/acme{at}")
-    assert "orders:read See your orders asks for a sign-in within 300 seconds" in tab.page.text
+    assert "orders:read See your orders requires authentication within the last 300 seconds" in tab.page.text
     assert not any(one.action.endswith("/scopes") for one in tab.page.forms)
 
 
@@ -200,7 +200,7 @@ async def test_an_address_in_another_form_is_refused_at_its_field(console: Conso
     await console.at(f"{APIS}/~new")
     tab = await console.submit(f"{APIS}/~new", identifier="https://API.acme.example/", name="Orders", admits="all")
     assert tab.status == 400
-    assert "Write the host in small letters" in tab.page.text
+    assert "Enter the host in lowercase" in tab.page.text
     assert console.people.rows("select from resource_servers") == []
 
 
@@ -209,9 +209,9 @@ async def test_an_api_for_development_is_ready(console: ConsoleScene) -> None:
     text = (await console.at(at)).page.text
     # There is something to check, so it is in sight.
     assert '<details class="unfolds" open>' in console.tab.shown.body.decode()
-    assert "No tokens are made yet" not in text
-    assert "must also compare the id below" in text
-    assert "Id of the API (resource_id)" in text
+    assert "Tokens are not issued yet" not in text
+    assert "must also validate the API ID" in text
+    assert "API ID (resource_id)" in text
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ async def test_a_scope_asks_for_a_second_factor_and_a_fresh_sign_in(console: Con
     ]
     text = (await console.at(at)).page.text
     for told in (
-        "needs orders.cancel, asks for a second factor, asks for a sign-in within 300 seconds",
+        "requires orders.cancel, requires MFA, requires authentication within the last 300 seconds",
         f'error="insufficient_user_authentication", acr_values="{TWO_FACTORS}", max_age="300", scope="orders:cancel", resource_metadata=',
         'error="insufficient_user_authentication", max_age="60", scope="orders:pay", resource_metadata=',
     ):

@@ -39,7 +39,7 @@ async def test_each_row_is_decided_by_the_rule_of_the_endpoint(console: ConsoleS
     await console.at("/people")
     await console.submit(REMOVE, chosen=[str(console.ada.user), str(person.user)])
     tab = await console.submit(REMOVE, chosen=[str(console.ada.user), str(person.user)])
-    assert "Not done:" in tab.page.text
+    assert "Failed:" in tab.page.text
     assert members(console) == 1
 
 
@@ -51,11 +51,11 @@ async def test_sent_twice_and_chosen_nothing(console: ConsoleScene) -> None:
     await console.tab._go("POST", form.action, form.fields)
     tab = await console.tab._go("POST", form.action, form.fields)
     assert tab.status == 409
-    assert "The list no longer has what you chose" in tab.page.text
+    assert "The selected entries are no longer in the list" in tab.page.text
     await console.at("/people")
     tab = await console.submit(REMOVE)
     assert tab.status == 400
-    assert "You chose nothing" in tab.page.text
+    assert "No rows selected" in tab.page.text
 
 
 async def test_others_remove_nobody(console: ConsoleScene) -> None:

@@ -99,7 +99,7 @@ def ends(console: ConsoleScene) -> Ends:
 
 async def test_everything_that_ends_stands_on_one_page(ends: Ends) -> None:
     console = ends.console
-    assert "Nothing ends soon" in (await console.at("/ends-soon")).page.text
+    assert "Nothing expires soon" in (await console.at("/ends-soon")).page.text
     ends.certificate(ends.shop, 10)
     ends.certificate(ends.shop, 400, "next")
     ends.directory(console.acme, "Directory")
@@ -120,9 +120,9 @@ async def test_everything_that_ends_stands_on_one_page(ends: Ends) -> None:
     ]
     tab = await console.at("/ends-soon")
     for said in (
-        "Proof not found",
-        "Successor is there",
-        "SAML certificate of the application",
+        "Verification failed",
+        "Replacement ready",
+        "Application SAML certificate",
         "Provisioning",
         "API key",
         "people.example",

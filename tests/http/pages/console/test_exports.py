@@ -55,8 +55,8 @@ async def test_the_file_of_invitations_says_more_than_the_list(console: ConsoleS
     await console.at("/people/invitations/~new")
     await console.submit("/people/invitations/~new", emails="bob@people.example", role="admin")
     head, bob = (await console.at("/people/invitations/~export")).shown.body.decode().splitlines()
-    assert "Role,State,Invited by" in head
-    assert bob.startswith(f"bob@people.example,Administrator,Waiting,{console.ada.email}")
+    assert "Role,Status,Invited by" in head
+    assert bob.startswith(f"bob@people.example,Administrator,Pending,{console.ada.email}")
 
 
 async def test_a_refused_filter_is_a_page_and_no_broken_file(console: ConsoleScene) -> None:

@@ -40,12 +40,12 @@ async def pressed(console: ConsoleScene, address: str) -> None:
 async def test_a_row_sends_an_invitation_again_and_withdraws_it(console: ConsoleScene) -> None:
     first = await invited(console, role="admin")
     tab = await console.at(INVITATIONS)
-    assert f"{BOB} Administrator Waiting" in tab.page.text
+    assert f"{BOB} Administrator Pending" in tab.page.text
     resend = f"/ui/o/acme{INVITATIONS}/{first}/resend"
     assert buttons(console) == [resend, f"/ui/o/acme{INVITATIONS}/{first}/cancel"]
     mails = len(console.people.rows("select from jobs"))
     await pressed(console, resend)
-    assert "The invitation is sent again" in console.tab.page.text
+    assert "Invitation resent" in console.tab.page.text
     assert states(console) == ["cancelled", "pending"]
     assert [one["role"] for one in console.people.rows("select role from invitations")] == ["admin", "admin"]
     assert len(console.people.rows("select from jobs")) == mails + 1
@@ -96,9 +96,9 @@ async def test_who_may_not_invite_sends_nothing_again(console: ConsoleScene) -> 
 async def test_the_form_asks_for_addresses_and_folds_the_role(console: ConsoleScene) -> None:
     tab = await console.at(f"{INVITATIONS}/~new")
     body = tab.shown.body.decode()
-    assert "They join as: Member" in tab.page.text
+    assert "Role: Member" in tab.page.text
     assert body.index('id="emails"') < body.index('<details class="curl chosen">') < body.index('id="role"')
     tab = await console.submit(f"{INVITATIONS}/~new", emails="no address", role="admin")
     assert tab.status == 400
     assert '<details class="curl chosen" open>' in tab.shown.body.decode()
-    assert "They join as: Administrator" in tab.page.text
+    assert "Role: Administrator" in tab.page.text

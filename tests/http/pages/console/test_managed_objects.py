@@ -5,7 +5,7 @@ from entrypoints.http.routes.configuration.applying import Configuring
 from tests.http.configuration.documents import resolve
 from tests.http.pages.console.conftest import ConsoleScene
 
-MANAGES = "A configuration document manages this"
+MANAGES = "Managed by a configuration file"
 
 
 async def apply(console: ConsoleScene, **held: object) -> str:
@@ -42,12 +42,12 @@ async def test_an_object_that_a_document_manages_says_so_wherever_it_can_be_chan
 
 async def test_the_list_of_managed_objects_tells_which_were_changed_by_hand(console: ConsoleScene) -> None:
     tab = await console.at("/settings/documents")
-    assert "No document manages anything here" in tab.page.text
+    assert "No configuration files" in tab.page.text
     await apply(console, roles={"support": {"name": "Support", "permissions": ["end_users.view"]}}, sign_in_rules={"sign_in_links": True})
     tab = await console.at("/settings/documents")
     assert "/organizations/acme/roles/support" in tab.page.text
-    assert "Changed by hand" not in tab.page.text
+    assert "Changed manually" not in tab.page.text
     console.people.change("update roles set name = 'By hand'")
     tab = await console.at("/settings/documents")
-    assert "Changed by hand" in tab.page.text
-    assert "As in the document" in tab.page.text
+    assert "Changed manually" in tab.page.text
+    assert "Matches file" in tab.page.text

@@ -12,10 +12,10 @@ async def test_the_overview_says_what_needs_a_decision_and_leads_there(console: 
     console.tenants.service(console.acme, "board")
     tab = await console.at()
     assert tab.status == 200
-    assert "Nothing waits for a decision" in tab.page.text
+    assert "Nothing needs attention" in tab.page.text
     console.people.change("update organizations set mfa_required_since = now(), mfa_grace_days = 7")
     tab = await console.at()
-    assert "One member has no second factor" in tab.page.text
+    assert "One member has not set up the MFA that your rules require" in tab.page.text
     assert "/ui/o/acme/people" in tab.page.links
 
 
@@ -54,7 +54,7 @@ async def test_the_search_finds_people_applications_and_teams_by_name_address_an
         assert place in tab.page.links
     assert f"/ui/o/acme/people/{mary.user}" in (await console.asks(str(mary.user))).page.links
     tab = await console.asks("<b>quux")
-    assert "Nothing that you may open here answers “<b>quux”" in tab.page.text
+    assert "No results for “<b>quux”" in tab.page.text
     # Another organization's people are not found.
     other = console.people.add("zoe@globex.example")
     console.tenants.join(other, console.tenants.add("globex"))
@@ -67,7 +67,7 @@ async def test_the_search_finds_end_users_and_pages_by_their_title_in_the_langua
     console.tenants.uses(zoe, console.tenants.service(console.acme, "shop"))
     tab = await console.asks("ZOE@")
     assert f"/ui/o/acme/people/users/{zoe.user}" in tab.page.links
-    assert "Nothing that" not in tab.page.text
+    assert "No results" not in tab.page.text
     tab = await console.asks("settin")
     assert {"/ui/o/acme/settings", "/ui/o/acme/settings/looks", "/ui/o/acme/settings/danger/delete"} <= set(tab.page.links)
     tab = await console.asks("ends soon")
@@ -79,7 +79,7 @@ async def test_the_search_finds_end_users_and_pages_by_their_title_in_the_langua
 
 async def test_an_empty_search_says_what_can_be_found_and_shows_the_pages(console: ConsoleScene) -> None:
     tab = await console.asks(" ")
-    assert "Type what you want to do" in tab.page.text
+    assert "Enter a task" in tab.page.text
     assert {"/ui/o/acme/people/teams", "/ui/o/acme/sign-ins", "/ui/o/acme/settings/danger/delete"} <= set(tab.page.links)
     member = console.colleague()
     await member.open("/ui/o/acme/search")
@@ -95,9 +95,9 @@ async def test_a_member_finds_only_what_they_may_list(console: ConsoleScene) -> 
     )
     tab = await console.asks("crm")
     assert "Webhooks" in tab.page.text
-    assert "Nothing that" not in tab.page.text
+    assert "No results" not in tab.page.text
     member = await console.asks("crm", console.colleague())
-    assert "Nothing that you may open here answers “crm”" in member.page.text
+    assert "No results for “crm”" in member.page.text
 
 
 async def test_few_applications_stand_on_the_overview_by_name(console: ConsoleScene) -> None:
@@ -120,7 +120,7 @@ async def test_the_chart_shows_failures_beside_sign_ins_from_the_first_attempt_o
     )
     tab = await console.at()
     assert b'<polyline class="beside"' in tab.shown.body
-    assert "Failed attempts" in tab.page.text
+    assert "Failed sign-ins" in tab.page.text
 
 
 def test_the_axis_of_a_chart_has_thirty_days_whatever_is_known() -> None:

@@ -42,12 +42,12 @@ async def test_a_name_that_is_left_out_comes_from_the_product_or_from_the_issuer
 async def test_a_draft_shows_its_steps_and_an_active_one_what_happens(console: ConsoleScene) -> None:
     await console.at(NEW)
     tab = await console.submit(NEW, kind="okta", name="Okta")
-    assert "1. What to enter there" in tab.page.text
-    assert "4. Let people in" in tab.page.text
-    assert "What both sides have entered" not in tab.page.text
+    assert "1. Enter these values at the identity provider" in tab.page.text
+    assert "4. Activate the identity provider" in tab.page.text
+    assert "Configuration" not in tab.page.text
     (provider,) = console.people.rows("select id from upstream_providers")
     # Only a test at a real directory leads there.
     console.people.change("update upstream_providers set state = 'active', activated_at = now()")
     text = (await console.at(f"{PROVIDERS}/{provider['id']}")).page.text
-    assert "1. What to enter there" not in text
-    assert text.index("Last sign-ins, tests and sign-outs") < text.index("What both sides have entered") < text.index("Test the provider")
+    assert "1. Enter these values at the identity provider" not in text
+    assert text.index("Recent sign-ins, tests and sign-outs") < text.index("Configuration") < text.index("Run test")

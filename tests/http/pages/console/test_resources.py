@@ -4,7 +4,7 @@ import pytest
 
 from tests.http.pages.console.conftest import ConsoleScene
 
-NEEDS_PROVIDER = "Choose the provider that people of this domain sign in at"
+NEEDS_PROVIDER = "Choose the identity provider for people with this email domain"
 EVENTS = "/events"
 RECEIVER = "https://crm.example.org/hooks"
 
@@ -20,7 +20,7 @@ async def made(console: ConsoleScene, name: str = "CRM") -> str:
 async def test_an_empty_list_says_how_the_first_one_comes(console: ConsoleScene) -> None:
     tab = await console.at(EVENTS)
     assert tab.status == 200
-    assert "No webhooks yet" in tab.page.text
+    assert "No webhooks" in tab.page.text
     assert "/ui/o/acme/events/~new" in tab.page.links
     # The call that does the same.
     assert "/api/organizations/acme/webhooks" in tab.page.text
@@ -63,7 +63,7 @@ async def test_the_form_of_a_domain_says_all_of_its_faults_at_once(console: Cons
     await console.at(place)
     tab = await console.submit(place, domain="gmail.com", login_policy="upstream_only", join_policy="off")
     assert tab.status == 400
-    assert all(said in tab.page.text for said in ("Anybody can have an address there", NEEDS_PROVIDER))
+    assert all(said in tab.page.text for said in ("Anyone can get an email address in this domain", NEEDS_PROVIDER))
     assert console.people.rows("select from domain_routes") == []
     # A single fault is the endpoint's.
     tab = await console.submit(place, domain="acme.example", login_policy="upstream_only", join_policy="off")
@@ -92,7 +92,7 @@ async def test_the_second_of_two_sees_what_the_first_has_changed(console: Consol
     console.people.change("update webhooks set name = 'Sales'")
     tab = await console.tab._go("POST", form.action, {**form.fields, "name": "Marketing"})
     assert tab.status == 409
-    assert "Somebody else has changed this meanwhile" in tab.page.text
+    assert "Someone else changed these values in the meantime" in tab.page.text
     assert "Sales" in tab.page.text
     assert console.fields(f"{webhook}/change").fields["name"] == "Marketing"
     assert console.people.rows("select name from webhooks") == [{"name": "Sales"}]
@@ -101,7 +101,7 @@ async def test_the_second_of_two_sees_what_the_first_has_changed(console: Consol
     assert tab.place.endswith("?done=saved&fields=name")
     assert console.people.rows("select name from webhooks") == [{"name": "Marketing"}]
     # The names stand in the address, so they may be anything.
-    for fields, said in (("name+url", "Saved: Name; Address."), ("%3Cb%3Egone%3C/b%3E", "Saved."), ("", "Saved.")):
+    for fields, said in (("name+url", "Saved: Name; URL."), ("%3Cb%3Egone%3C/b%3E", "Saved."), ("", "Saved.")):
         tab = await console.at(f"{webhook}?done=saved&fields={fields}")
         assert said in tab.page.text
         assert "gone" not in tab.page.text
@@ -112,7 +112,7 @@ async def test_a_form_without_a_change_changes_nothing(console: ConsoleScene) ->
     await console.at(webhook)
     tab = await console.submit(f"{webhook}/change")
     assert tab.place.endswith("?done=unchanged")
-    assert "Nothing was changed" in tab.page.text
+    assert "No changes were made" in tab.page.text
 
 
 async def test_an_act_that_asks_first_and_shows_a_secret(console: ConsoleScene) -> None:
@@ -129,7 +129,7 @@ async def test_an_end_asks_once_and_sent_twice_is_harmless(console: ConsoleScene
     for _ in range(2):
         tab = await console.tab._go("POST", form.action, form.fields)
         assert tab.place == "/ui/o/acme/events?done=console.webhooks.end"
-        assert "The webhook is removed." in tab.page.text
+        assert "Webhook deleted." in tab.page.text
     assert console.people.rows("select from webhooks") == []
 
 
@@ -162,24 +162,24 @@ async def test_an_id_that_is_none_names_nothing(console: ConsoleScene) -> None:
 
 
 async def test_what_was_done_is_said_by_the_words_of_a_button_alone(console: ConsoleScene) -> None:
-    assert "The webhook is removed." in (await console.at(f"{EVENTS}?done=console.webhooks.end")).page.text
+    assert "Webhook deleted." in (await console.at(f"{EVENTS}?done=console.webhooks.end")).page.text
     for invented in ("console.webhooks.title", "You%20have%20won", "made.x", "refusals.forbidden"):
         assert "Done:" not in (await console.at(f"{EVENTS}?done={invented}")).page.text
 
 
 async def test_a_webhook_that_fails_says_so_in_the_list_and_on_its_page(console: ConsoleScene) -> None:
     webhook = await made(console)
-    assert "Fails" not in (await console.at(EVENTS)).page.text.replace("Fails since", "")
+    assert "Failing" not in (await console.at(EVENTS)).page.text.replace("Failing since", "")
     console.people.change("update webhooks set failing_since = now() - interval '1 hour'")
     tab = await console.at(EVENTS)
-    assert 'class="state bad">Fails<' in tab.shown.body.decode()
-    assert "Fails since 1 hour ago" in (await console.at(webhook)).page.text
+    assert 'class="state bad">Failing<' in tab.shown.body.decode()
+    assert "Failing since 1 hour ago" in (await console.at(webhook)).page.text
     console.people.change(
         """insert into webhook_deliveries (id, webhook_id, event_id, event_name, attempts, error, created_at, updated_at)
            select %s, webhooks.id, events.id, events.name, 3, 'name_not_found', now(), now() from webhooks, events limit 1""",
         console.postern.foundation.ids.new(),
     )
-    assert "Fails since 1 hour ago : The name was not found" in (await console.at(webhook)).page.text
+    assert "Failing since 1 hour ago : Host name not found" in (await console.at(webhook)).page.text
     # A new address has not failed yet.
     form = console.fields(f"{webhook}/change")
     await console.tab._go("POST", form.action, {**form.fields, "url": "https://crm.example.org/other"})

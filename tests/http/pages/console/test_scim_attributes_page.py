@@ -26,7 +26,7 @@ async def save(console: ConsoleScene, **rows: str) -> Tab:
 
 async def test_the_owner_chooses_an_attribute_for_each_field_of_the_directory(console: ConsoleScene) -> None:
     tab = await console.at(PLACE)
-    assert "No field for the directory" in tab.page.text
+    assert "No profile fields for the directory" in tab.page.text
     for key, kind, writer in (
         *(("job", "text", "directory"), ("department", "choice", "directory"), ("number", "number", "directory")),
         *(("tags", "list", "directory"), ("private", "text", "administrator")),
@@ -50,7 +50,7 @@ async def test_an_attribute_fills_one_field(console: ConsoleScene) -> None:
     await declare(console, "other")
     await console.at(PLACE)
     tab = await save(console, job="title", other="title")
-    assert (tab.status, "Choose each attribute once." in tab.page.text) == (400, True)
+    assert (tab.status, "Use each attribute only once." in tab.page.text) == (400, True)
     assert tab.shown.body.count(b"<option selected>title</option>") == 2
     assert await mapping(console) == {}
     tab = await save(console, job="shoeSize", other="")

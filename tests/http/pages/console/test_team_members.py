@@ -36,7 +36,7 @@ async def test_a_name_does_as_well_and_several_are_offered(console: ConsoleScene
     await console.at(MEMBERS)
     tab = await console.submit(MEMBERS, person="kim")
     assert tab.status == 409
-    assert "Several people have this in their address or name: choose one" in tab.page.text
+    assert "Several members match this email address or name. Choose one." in tab.page.text
     assert in_team(console) == []
     offered = [one for one in tab.page.forms if one.action.endswith(MEMBERS)]
     assert len(offered) == 3

@@ -55,10 +55,10 @@ async def test_a_changed_setting_shows_what_it_was_and_goes_back(console: Consol
     webhook = await renamed(console)
     # It stays on the page, however often the page is loaded, and for everybody who may change it.
     for tab in (await console.at(webhook), await console.at(webhook), await console.colleague("admin").open(f"/ui/o/acme{webhook}")):
-        assert "Changed just now. Before that: Name CRM Put it back" in tab.page.text, tab.page.text
+        assert "Changed just now. Previous values: Name CRM Undo change" in tab.page.text, tab.page.text
     tab = await console.submit(f"{webhook}/change/undo")
     assert tab.place == f"/ui/o/acme{webhook}?done=put_back"
-    assert "Put back: it is as it was before." in tab.page.text
+    assert "Change undone. The previous values apply again." in tab.page.text
     assert name(console) == "CRM"
     changed, back = console.people.rows("select id, actor_id, details from audit_log where action = 'webhook.updated' order by id")
     assert (back["actor_id"], back["details"]["undoes"]) == (console.ada.user, str(changed["id"]))
@@ -67,7 +67,7 @@ async def test_a_changed_setting_shows_what_it_was_and_goes_back(console: Consol
     assert f"/ui/o/acme/audit-log/{changed['id']}" in entry.links
     tab = await console.at(webhook)
     # To put it back was a change, too.
-    assert "Before that: Name Sales Put it back" in tab.page.text
+    assert "Previous values: Name Sales Undo change" in tab.page.text
     assert offers(tab) == 1
 
 
@@ -85,7 +85,7 @@ async def test_a_later_change_of_the_same_field_is_not_lost(console: ConsoleScen
     await ask_by_api(console, webhook, {"name": "Marketing"})
     tab = await console.submit(f"{webhook}/change/undo")
     assert tab.status == 409
-    assert "that change would be lost" in tab.page.text
+    assert "Undoing would discard that change" in tab.page.text
     assert "Name Marketing (before: CRM)" in tab.page.text
     assert name(console) == "Marketing"
 
@@ -102,7 +102,7 @@ async def test_a_change_that_comes_at_the_same_moment_is_not_lost(console: Conso
             await console.people.somebody_waits()
             other.commit()
     assert tab.status == 409
-    assert "that change would be lost" in tab.page.text
+    assert "Undoing would discard that change" in tab.page.text
     assert name(console) == "Marketing"
 
 
@@ -113,7 +113,7 @@ async def test_a_change_that_comes_after_the_page_has_compared_is_not_lost(conso
         meanwhile(patched, PostgresChangedSettings, "list", lambda: console.people.change(ANOTHER_ENTRY))
         tab = await console.submit(f"{webhook}/change/undo")
     assert tab.status == 409
-    assert "that change would be lost" in tab.page.text
+    assert "Undoing would discard that change" in tab.page.text
     assert name(console) == "Sales"
 
 
@@ -135,7 +135,7 @@ async def test_after_ten_minutes_it_stays(console: ConsoleScene) -> None:
     console.people.change("update changed_settings set changed_at = changed_at - interval '10 minutes'")
     tab = await console.submit(f"{webhook}/change/undo")
     assert tab.status == 409
-    assert "for ten minutes, and once" in tab.page.text
+    assert "A change can be undone once, within ten minutes" in tab.page.text
     assert name(console) == "Sales"
     assert offers(await console.at(webhook)) == 0
 
@@ -191,7 +191,7 @@ async def test_what_is_not_allowed_any_more_says_so(console: ConsoleScene) -> No
     await console.at(webhook)
     tab = await console.submit(f"{webhook}/change/undo")
     assert tab.status == 400
-    assert "The earlier values are not allowed any more" in tab.page.text
+    assert "The previous values are no longer allowed" in tab.page.text
     assert len(console.people.rows("select from webhooks where name = 'CRM'")) == 1
 
 
@@ -200,7 +200,7 @@ async def test_the_rules_go_back_with_a_fresh_proof(console: ConsoleScene) -> No
     await console.submit(RULES, session_lifetime_hours="8", most_sessions="3")
     await console.submit(RULES)
     tab = await console.at("/sign-in")
-    assert "Before that: " in tab.page.text
+    assert "Previous values: " in tab.page.text
     console.grow_old()
     form = tab.page.forms[console.number(f"{RULES}/undo")]
     tab = await console.tab._go("POST", form.action, form.fields)

@@ -14,7 +14,7 @@ TEAMS = [one.name for one in WEBHOOK_EVENTS if one.category == "Teams"]
 
 async def test_a_tick_for_a_group_stands_for_each_of_its_events(console: ConsoleScene) -> None:
     await console.at(f"{EVENTS}/~new")
-    assert "API credentials" in console.tab.page.text
+    assert "Management API keys" in console.tab.page.text
     await console.submit(f"{EVENTS}/~new", name="CRM", url=RECEIVER, events=[" ".join(TEAMS), TEAMS[0], "user.joined"])
     (webhook,) = console.people.rows("select id, events from webhooks")
     assert webhook["events"] == [one.name for one in WEBHOOK_EVENTS if one.name in {*TEAMS, "user.joined"}]
@@ -35,10 +35,10 @@ async def test_a_form_that_comes_back_has_each_event_of_the_group_ticked(console
 async def test_the_deliveries_stand_above_the_form_that_changes_the_webhook(console: ConsoleScene) -> None:
     webhook = await made(console)
     text = (await console.at(webhook)).page.text
-    assert "No deliveries yet." in text
+    assert "No deliveries." in text
     await console.submit(f"{webhook}/test")
     tab = await console.at(webhook)
-    headings = ("Send a sample", "Send events again", "Latest deliveries", "webhook.tested", "All of them", "Save")
+    headings = ("Send test event", "Replay events", "Recent deliveries", "webhook.tested", "All deliveries", "Save")
     assert [tab.page.text.index(one) for one in headings] == sorted(tab.page.text.index(one) for one in headings)
     (delivery,) = console.people.rows("select id from webhook_deliveries")
     assert {f"/ui/o/acme{webhook}/deliveries", f"/ui/o/acme{webhook}/deliveries/{delivery['id']}"} <= set(tab.page.links)

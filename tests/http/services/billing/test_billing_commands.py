@@ -112,11 +112,11 @@ async def test_the_doctor_looks_at_billing(counter: Counter, capsys: pytest.Capt
         return finding.verdict, finding.text
 
     nothing = await verdict(POSTERN_BILLING_KEY=None, POSTERN_BILLING_WEBHOOK_SECRETS=None)
-    assert nothing == (Verdict.OK, "not set up: checkout answers 500 BILLING_ERROR, and news of a payment provider 401")
+    assert nothing == (Verdict.OK, "not set up: checkout answers 500 BILLING_ERROR, and events of a payment provider 401")
     assert await verdict(POSTERN_BILLING_KEY=None) == (Verdict.WARN, "POSTERN_BILLING_KEY is not set: nothing can be bought")
     assert await verdict(POSTERN_BILLING_WEBHOOK_SECRETS=None) == (
         Verdict.WARN,
-        "POSTERN_BILLING_WEBHOOK_SECRETS is not set: news are refused",
+        "POSTERN_BILLING_WEBHOOK_SECRETS is not set: events are rejected",
     )
     assert await verdict() == (Verdict.OK, f"{counter.provider.url} answers; 0 events wait")
     url = counter.provider.url

@@ -62,7 +62,7 @@ async def test_the_owner_hears_of_the_sign_in_in_their_language(scene: NoticeSce
     scene.people.change("update users set language = 'de' where id = %s", scene.owner.user)
     assert (await scene.enter()).status == 200
     (mail,) = await scene.notices()
-    assert mail.subject == "Eine Anmeldung, auf die „From this network“ passt"
+    assert mail.subject == "Anmeldung entsprach der Risikorichtlinie „From this network“"
     assert "ada@home.example" in mail.text
     assert "192.0.2.1" in mail.text, mail.text
     (entry,) = scene.audited(NOTIFIED)

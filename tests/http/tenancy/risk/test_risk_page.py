@@ -77,26 +77,26 @@ async def scene(postern: Postern, people: People, log: CapturedLog) -> RiskPageS
 
 async def test_an_owner_writes_a_rule_sees_whom_it_would_have_met_and_lets_it_count(scene: RiskPageScene) -> None:
     await scene.tab.open(PAGE)
-    assert "There is no rule yet" in scene.tab.page.text
+    assert "No risk policies yet" in scene.tab.page.text
     page = await scene.write(name="Only from the office", action="refuse", except_networks="198.51.100.0/24")
-    assert "The rule “Only from the office” is there, in shadow" in page.page.text
-    assert "In shadow" in page.page.text
-    assert "It would have met one sign-in." in page.page.text
+    assert "Risk policy “Only from the office” created in report-only mode" in page.page.text
+    assert "Report-only" in page.page.text
+    assert "One sign-in of the last 30 days would have matched." in page.page.text
     assert "ada@home.example" in page.page.text
-    assert "It would have refused you." in page.page.text
+    assert "This policy would have denied your own sign-in." in page.page.text
     assert scene.bars() == [*[1] * 29, 40]
-    assert "Outside the networks: 198.51.100.0/24" in page.page.text
+    assert "Outside networks: 198.51.100.0/24" in page.page.text
     page = await scene.tab.send(scene.form("policy"), act="count")
-    assert "Counts" in page.page.text
-    assert "The rule “Only from the office” counts from the next sign-in on." in page.page.text
+    assert "Enforced" in page.page.text
+    assert "Risk policy “Only from the office” enforced from the next sign-in." in page.page.text
     assert (await scene.enter()).status == 403
     # What the rule refused is what it met.
-    assert "It fits 2 sign-ins of the last thirty days. One person." in (await scene.tab.open(PAGE)).page.text
+    assert "2 sign-ins of the last 30 days match. One person affected." in (await scene.tab.open(PAGE)).page.text
     # The session of the owner is older than the rule, and the page names the sign-in that it refused.
-    assert "What the rules decided last" in (await scene.tab.open(PAGE)).page.text
+    assert "Recent risk decisions" in (await scene.tab.open(PAGE)).page.text
     await scene.tab.send(scene.form("policy"), act="remove")
-    assert "There is no rule yet" in scene.tab.page.text
-    assert "The rule is gone." in scene.tab.page.text
+    assert "No risk policies yet" in scene.tab.page.text
+    assert "Risk policy deleted." in scene.tab.page.text
 
 
 async def test_a_rule_is_changed_and_stands_in_shadow_again_unless_it_meets_the_same(scene: RiskPageScene) -> None:
@@ -105,7 +105,7 @@ async def test_a_rule_is_changed_and_stands_in_shadow_again_unless_it_meets_the_
     await scene.tab.send(scene.form("policy"), act="count")
     kept = await scene.policies()
     page = await scene.change("Office", name="The office")
-    assert "Saved: the rule “The office”." in page.page.text
+    assert "Risk policy “The office” updated." in page.page.text
     (named,) = await scene.policies()
     assert named == {**kept[0], "name": "The office"}
     assert named["counts"]
@@ -156,7 +156,7 @@ async def test_a_rule_that_somebody_else_has_changed_meanwhile_is_not_changed(sc
     assert (await scene.put(theirs)).status == 200
     page = await scene.tab.send(scene.form("except_networks"), name="Still mine")
     assert page.status == 409
-    assert "not those that you have seen" in page.page.text
+    assert "were changed after you opened them" in page.page.text
     assert page.page.forms[scene.form("except_networks")].fields["name"] == "Still mine"
     (left,) = await scene.policies()
     assert (left["name"], left["when"]["networks"]) == ("Mine", ["203.0.113.0/24"])
@@ -169,7 +169,7 @@ async def test_a_rule_that_somebody_else_has_changed_meanwhile_is_not_changed(sc
 
 async def test_a_wrong_rule_is_told_in_words_and_keeps_what_was_typed(scene: RiskPageScene) -> None:
     page = await scene.write(name="Everybody", action="refuse")
-    assert "fits everybody" in page.page.text
+    assert "matches everyone" in page.page.text
     assert page.page.forms[scene.form("except_networks")].fields["name"] == "Everybody"
     await scene.write(name="First", action="passkey", networks="192.0.2.0/24")
     await scene.write(name="Second", action="second_factor", networks="198.51.100.0/24")
@@ -185,10 +185,10 @@ async def test_a_rule_that_the_page_has_not_shown_does_not_count_by_its_press(sc
     other = {**shown, "when": {"networks": ["192.0.2.0/24"]}}
     assert (await scene.put(other)).status == 200
     page = await scene.tab.send(scene.form("policy"), act="count")
-    assert "not those that you have seen" in page.page.text
+    assert "were changed after you opened them" in page.page.text
     assert (await scene.enter()).status == 200
     # The page shows what they are now.
-    assert "Counts" in (await scene.tab.send(scene.form("policy"), act="count")).page.text
+    assert "Enforced" in (await scene.tab.send(scene.form("policy"), act="count")).page.text
 
 
 async def test_the_form_takes_every_condition(postern: Postern, people: People, log: CapturedLog) -> None:
@@ -226,8 +226,8 @@ async def test_the_form_takes_every_condition(postern: Postern, people: People, 
         "services": [str(shop)],
         "roles": ["none", "owner"],
     }
-    device, hours = "On a device that the person has used before", "Between 22 and 6 o\N{RIGHT SINGLE QUOTATION MARK}clock (UTC)"
-    for said in ("By: Sign-in link, Password", "Applications: Shop", "Roles: No member, Owner", device, hours):
+    device, hours = "Known device", "Between 22:00 and 6:00 (UTC)"
+    for said in ("Method: Magic link, Password", "Applications: Shop", "Roles: Not a member, Owner", device, hours):
         assert said in page.page.text
 
 
@@ -237,9 +237,9 @@ async def test_the_form_takes_every_condition(postern: Postern, people: People, 
         ("least_score", "2", "from 0.01 to 1"),
         ("from_hour", "24", "from 0 to 23"),
         ("until_hour", "six", "from 1 to 24"),
-        ("networks", "10.0.0.0/40", "no network"),
-        ("services", ["shop"], "does not fit"),
-        ("countries", "Germany", "no country"),
+        ("networks", "10.0.0.0/40", "not an IP address or network"),
+        ("services", ["shop"], "This value is not allowed"),
+        ("countries", "Germany", "is not a country code"),
     ],
 )
 async def test_a_condition_that_does_not_fit_is_told_at_its_field(
@@ -298,11 +298,11 @@ async def test_exceptions_are_rows_of_people_teams_and_networks(exceptions: Exce
 async def test_a_row_that_means_nobody_or_never_ends_is_told_at_its_field(exceptions: ExceptionScene) -> None:
     scene = exceptions
     for row, place, says in (
-        (("", "nobody@home.example", "2100-01-01"), "exceptions-1-value", "No member"),
-        (("team", "Nobody", "2100-01-01"), "exceptions-1-value", "No team"),
+        (("", "nobody@home.example", "2100-01-01"), "exceptions-1-value", "belongs to no member"),
+        (("team", "Nobody", "2100-01-01"), "exceptions-1-value", "belongs to no team"),
         (("network", "", "2100-01-01"), "exceptions-1-value", "Enter a network"),
-        (("network", "home", "2100-01-01"), "exceptions-1-value", "no network"),
-        (("network", "192.0.2.0/24", "soon"), "exceptions-1-ends_at", "Enter a day"),
+        (("network", "home", "2100-01-01"), "exceptions-1-value", "not an IP address or network"),
+        (("network", "192.0.2.0/24", "soon"), "exceptions-1-ends_at", "Enter a date"),
         (("network", "192.0.2.0/24", "2001-01-01"), "exceptions-1-ends_at", "in the past"),
     ):
         assert says in await scene.except_(row)
@@ -322,7 +322,7 @@ async def test_an_exception_names_no_stranger(exceptions: ExceptionScene) -> Non
 async def test_exceptions_of_rules_that_have_changed_meanwhile_are_not_kept(exceptions: ExceptionScene) -> None:
     scene = exceptions
     await scene.request("PUT", "/api/organizations/acme/risk-policies", {"policies": [policy("refuse")], "exceptions": []})
-    assert "not those that you have seen" in await scene.except_(("network", "192.0.2.0/24", "2100-01-01"))
+    assert "were changed after you opened them" in await scene.except_(("network", "192.0.2.0/24", "2100-01-01"))
     assert await scene.kept() == []
 
 
@@ -338,7 +338,7 @@ async def test_without_a_database_of_places_a_rule_about_countries_is_kept_and_n
     scene.client = unlimited(postern)
     await scene.open_console()
     await scene.tab.open(RULE)
-    assert "this installation has no database of places" in scene.tab.page.text
+    assert "this installation has no GeoIP database" in scene.tab.page.text
     offered = set(scene.tab.page.forms[scene.form("except_networks")].fields)
     assert offered.isdisjoint({"countries", "except_countries", "impossible_travel"})
     await scene.change("Abroad", name="Abroad or hurried", action="second_factor")
@@ -351,6 +351,6 @@ async def test_without_a_database_of_places_a_rule_about_countries_is_kept_and_n
     )
     page = await scene.change("Abroad or hurried", except_countries="DE FR")
     assert page.status == 400
-    assert "has no database of places, so it knows no country" in page.page.text
+    assert "has no IP location database" in page.page.text
     assert (await scene.put(kept, {**policy("refuse"), "when": {"countries": ["FR"]}})).status == 400
     assert (await scene.put(kept, {**policy("refuse"), "name": "Another"})).status == 200

@@ -144,10 +144,16 @@ async def test_the_report_of_the_installation_counts_them_too(came: GoingOnScene
 @pytest.mark.parametrize(
     ("language", "says"),
     [
-        ("en", "And one came with a session from elsewhere; rules judge those when they begin, so this report cannot say."),
-        ("de", "Und einmal kam jemand mit einer Sitzung von anderswo"),
-        ("es", "Y uno llegó con una sesión de otro lugar"),
-        ("fr", "les règles jugent celles-ci à leur début"),
+        (
+            "en",
+            (
+                "One more sign-in used an existing session. Policies evaluate a session when it starts, so the report does not count "
+                "this sign-in."
+            ),
+        ),
+        ("de", "Eine weitere Anmeldung nutzte eine bestehende Sitzung"),
+        ("es", "Otro inicio de sesión usó una sesión existente"),
+        ("fr", "Les stratégies évaluent une session à son ouverture"),
     ],
 )
 async def test_the_page_says_it_beside_the_rule(came: GoingOnScene, language: str, says: str) -> None:

@@ -60,7 +60,7 @@ async def scene(postern: Postern, people: People, log: CapturedLog) -> WayBackSc
 
 async def test_the_owner_lifts_what_refuses_and_no_factor(scene: WayBackScene) -> None:
     kept_out = await scene.tab.open("/ui/o/acme")
-    assert "keep this session out" in kept_out.page.text
+    assert "denies access in this session" in kept_out.page.text
     link = await scene.link()
     page = await scene.tab.open(link)
     assert "Not from here" in page.page.text
@@ -113,8 +113,8 @@ async def test_a_link_lifts_once_and_then_says_that_it_was_used(scene: WayBackSc
     await scene.tab.open(link)
     await scene.tab.send(-1)
     used = await second.send(-1)
-    assert "This link has been used" in used.page.text
-    assert "This link has been used" in (await second.open(link)).page.text
+    assert "This link was already used" in used.page.text
+    assert "This link was already used" in (await second.open(link)).page.text
     assert scene.counting() == ["New devices"]
     assert len(scene.audited("organization.risk_policies.updated")) == 3
 

@@ -205,7 +205,7 @@ async def test_the_owners_page_shows_the_settings_and_its_form_carries_what_was_
     await scene.tested(tab, link)
     await scene.hand_over(tab, link)
     stale = await owner.request("POST", form.action, form.fields)
-    assert (stale.status, b"not those that you have seen" in stale.body) == (409, True)
+    assert (stale.status, b"were changed after you opened them" in stale.body) == (409, True)
     assert (await scene.providers())[0]["enabled"] is False
     again = next(one for one in PageReader(stale.body).forms if one.action.endswith("/activate"))
     assert (await owner.request("POST", again.action, again.fields)).status == 303

@@ -79,11 +79,11 @@ async def test_a_domain_is_proved_and_waits_for_an_owner(scene: DraftScene) -> N
     assert [one["state"] for one in await scene.drafts(link)] == ["draft"]
     scene.published("example.org")
     page = await page.send()
-    assert "The record was found" in page.page.text
+    assert "Domain verified" in page.page.text
     (draft,) = await scene.drafts(link)
     assert (draft["state"], draft["subject"], await scene.routes()) == ("tested", "example.org", [])
     page = await page.send()
-    assert "waits for an owner of Acme" in page.page.text
+    assert "waiting for approval by an owner of Acme" in page.page.text
     (mail,) = await Postbox(scene.postern).empty()
     assert (mail.to, f"/ui/o/acme/directories/setup-links/{link}/drafts" in mail.text) == ("owner@acme.example", True)
     assert await scene.routes() == []
@@ -95,7 +95,7 @@ async def test_a_domain_is_proved_and_waits_for_an_owner(scene: DraftScene) -> N
     shown = await scene.shown(link)
     assert (shown["state"], shown["drafts"][0]["state"]) == ("finished", "active")
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain/{draft['id']}")
-    assert "This is active" in page.page.text
+    assert "This setup is active" in page.page.text
     # The link has no hold on it, and nothing else to do.
     for act in ("look", "remove", "finish"):
         place = f"/ui/setup/of/{link}/{'domain' if act == 'look' else 'drafts'}/{draft['id']}/{act}"
@@ -116,7 +116,7 @@ async def test_a_domain_is_proved_and_waits_for_an_owner(scene: DraftScene) -> N
 async def test_a_link_that_activates_does_so_in_its_own_name(scene: DraftScene) -> None:
     link, tab = await scene.begun("domain", activates=True)
     page = await (await scene.domain(tab, link)).send()
-    assert "This is active" in page.page.text
+    assert "This setup is active" in page.page.text
     assert await scene.routes() == [("example.org", True)]
     rows = scene.people.rows("select distinct actor_id::text as who from audit_log where action like 'domain_route%%'")
     assert [row["who"] for row in rows] == [link]
@@ -130,7 +130,7 @@ async def test_a_link_whose_maker_is_no_longer_an_owner_activates_nothing_by_its
     transfer = {"new_owner_user_id": str(scene.admin.user)}
     assert (await scene.request("POST", "/api/organizations/acme/transfer-ownership", transfer)).status == 200
     page = await page.send()
-    assert "waits for an owner of Acme" in page.page.text
+    assert "waiting for approval by an owner of Acme" in page.page.text
     assert await scene.routes() == []
 
 
@@ -139,7 +139,7 @@ async def test_a_proof_that_is_gone_stops_the_last_step(scene: DraftScene) -> No
     page = await scene.domain(tab, link)
     scene.records.clear()
     stopped = await page.send()
-    assert (stopped.status, "The record of the domain is gone" in stopped.page.text) == (409, True)
+    assert (stopped.status, "The verification record of the domain was not found" in stopped.page.text) == (409, True)
     assert await scene.routes() == []
     waits, tab = await scene.begun("domain")
     scene.records["example.net", "A"] = ["93.184.215.14"]
@@ -153,10 +153,10 @@ async def test_domains_that_cannot_be_set_up(scene: DraftScene) -> None:
     link, tab = await scene.begun("domain", activates=True)
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain")
     for name in ("", "gmail.com", "example", "ada@example.org", "xn--", "x" * 300):
-        assert "no domain of a company" in (await page.send(domain=name)).page.text, name
+        assert "not a company domain" in (await page.send(domain=name)).page.text, name
         page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain")
     await scene.request("POST", "/api/organizations/acme/domain-routes", {"domain": "example.net"})
-    assert "has this domain already" in (await page.send(domain="example.net")).page.text
+    assert "already has this domain" in (await page.send(domain="example.net")).page.text
     # Another organization has proved the domain meanwhile.
     await scene.domain(tab, link)
     scene.people.change(
@@ -167,7 +167,7 @@ async def test_domains_that_cannot_be_set_up(scene: DraftScene) -> None:
     (draft,) = await scene.drafts(link)
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain/{draft['id']}")
     stopped = await page.send()
-    assert (stopped.status, "Another organization has proved this domain" in stopped.page.text) == (409, True)
+    assert (stopped.status, "Another organization has verified this domain" in stopped.page.text) == (409, True)
     assert [one["state"] for one in await scene.drafts(link)] == ["tested"]
     for number in range(MOST_DOMAINS - 1):
         await scene.domain(tab, link, f"d{number}.example.org", published=False)
@@ -182,10 +182,10 @@ async def test_a_directory_gets_a_token_once_and_its_first_request_is_seen(scene
     assert token.startswith("scim_")
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")
     assert token not in page.shown.body.decode()
-    assert "No request with this token has come yet" in page.page.text
+    assert "No requests with this token yet" in page.page.text
     assert await scene.reads(token) == 401
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")
-    assert "The first request of your directory came" in page.page.text
+    assert "First SCIM request received" in page.page.text
     # Another token takes the place of the first.
     second = await scene.token(tab, link)
     (draft,) = await scene.drafts(link)
@@ -208,23 +208,23 @@ async def test_a_receiver_is_tried_and_kept_sealed(scene: DraftScene) -> None:
     async with receiving(answering(403)) as receiver:
         link, tab = await scene.begun("siem")
         page = await scene.receiver(tab, link, receiver)
-        assert "The receiver refused our key" in page.page.text
+        assert "The receiver rejected the API key" in page.page.text
         assert (await scene.drafts(link))[0]["state"] == "draft"
         receiver.answer = answering(200)
         # The key stays while the host stays.
         page = await scene.receiver(tab, link, receiver, api_key="")
-        assert "127.0.0.1 took the test event" in page.page.text
+        assert "127.0.0.1 accepted the test event" in page.page.text
         assert receiver.calls[-1].headers["authorization"] == f"Bearer {SECRET}"
         assert SECRET.encode() not in str(scene.people.rows("select setup_drafts::text as row from setup_drafts")).encode()
         columns = PostgresSealedColumns(scene.postern.foundation.pool, scene.postern.foundation.keyring)
         assert len(await columns.all("setup_drafts.sealed_credentials", None, 10)) == 1
         page = await page.send()
-        assert "waits for an owner" in page.page.text
+        assert "waiting for approval by an owner" in page.page.text
         # A change takes it back, until it is tried and handed over again.
         page = await scene.receiver(tab, link, receiver, name="Another", api_key="")
         (draft,) = await scene.drafts(link)
         assert draft["state"] == "tested"
-        assert "waits for an owner" in (await page.send()).page.text
+        assert "waiting for approval by an owner" in (await page.send()).page.text
         assert (await scene.activate(link, draft["id"])).ok()["state"] == "active"
         shown = (await scene.request("GET", "/api/organizations/acme/siem")).ok()
         assert (shown["id"], shown["has_credentials"]) == (draft["id"], True)
@@ -236,20 +236,20 @@ async def test_a_receiver_is_tried_and_kept_sealed(scene: DraftScene) -> None:
         # A second receiver does not take the place of the first by itself.
         other, tab = await scene.begun("siem", activates=True)
         stopped = await (await scene.receiver(tab, other, receiver)).send()
-        assert (stopped.status, "has a receiver already" in stopped.page.text) == (409, True)
+        assert (stopped.status, "already has a log stream" in stopped.page.text) == (409, True)
 
 
 async def test_receivers_that_cannot_be_tried(scene: DraftScene) -> None:
     link, tab = await scene.begun("siem")
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/siem")
     cases: tuple[tuple[dict[str, str], str], ...] = (
-        ({"endpoint_url": "ftp://siem.example"}, "no address that we can send to"),
+        ({"endpoint_url": "ftp://siem.example"}, "This URL cannot be used"),
         ({"endpoint_url": "http://10.0.0.1/"}, "is not public"),
         ({"endpoint_url": "https://169.254.169.254/"}, "is not public"),
-        ({"endpoint_url": "https://siem.example/", "name": " "}, "Give the receiver a name"),
-        ({"endpoint_url": "https://siem.example/", "provider_type": "other"}, "Choose a kind"),
-        ({"endpoint_url": "https://siem.example/", "api_key": "a\x07"}, "at most 2000 characters"),
-        ({"endpoint_url": "https://siem.example/", "auth_header": "Host: x"}, "not for credentials"),
+        ({"endpoint_url": "https://siem.example/", "name": " "}, "Enter a name of at most 100 characters"),
+        ({"endpoint_url": "https://siem.example/", "provider_type": "other"}, "Choose a receiver type"),
+        ({"endpoint_url": "https://siem.example/", "api_key": "a\x07"}, "at most 2000 ASCII characters"),
+        ({"endpoint_url": "https://siem.example/", "auth_header": "Host: x"}, "cannot carry credentials"),
     )
     for fields, said in cases:
         answer = await page.send(**fields)
@@ -259,7 +259,7 @@ async def test_receivers_that_cannot_be_tried(scene: DraftScene) -> None:
     async with receiving(answering(200, b"<html>")) as receiver:
         port = receiver.port
     gone = Receiver(answering(200), port)
-    assert "Nobody answered" in (await scene.receiver(tab, link, gone)).page.text
+    assert "The connection to this URL failed" in (await scene.receiver(tab, link, gone)).page.text
 
 
 async def test_nothing_is_handed_over_untested(scene: DraftScene) -> None:
@@ -269,7 +269,7 @@ async def test_nothing_is_handed_over_untested(scene: DraftScene) -> None:
     (draft,) = await scene.drafts(link)
     form = {"form_token": scene.token_of(page)}
     said = (await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", form)).body.decode()
-    assert "The last test did not succeed" in said
+    assert "The last test failed" in said
     assert refused(await scene.activate(link, draft["id"])) == (400, "BAD_REQUEST")
     scene.people.change("update setup_drafts set tested_at = null, came = ''")
     said = (await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", form)).body.decode()
@@ -360,7 +360,7 @@ async def test_a_token_with_the_prefix_of_another_does_not_become_active(scene: 
         patched.setattr(type(secrets), "key", lambda _self, _kind: Token(f"{made['prefix']}_{'x' * 32}"))
         token = await scene.token(tab, link)
     stopped = await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")).send()
-    assert (stopped.status, "Please make another token" in stopped.page.text) == (409, True)
+    assert (stopped.status, "Another token has the same prefix. Create another token." in stopped.page.text) == (409, True)
     assert [await scene.reads(one) for one in (made["token"], token)] == [200, 401]
     # Another token takes its place, and gets through.
     token = await scene.token(tab, link)

@@ -98,7 +98,7 @@ async def test_platform_owners_make_links_for_customers(scene: SetupScene) -> No
     assert (await scene.request("POST", f"{scene.of_platform}/{theirs}/release", by=scene.governor)).status == 204
     # The link does nothing when its maker has left the office.
     scene.people.change("update users set is_platform_owner = false where id = %s", scene.governor.user)
-    assert "may not do this any more" in (await Tabs(scene.client).tab().open(url)).page.text
+    assert "no longer has permission to do this" in (await Tabs(scene.client).tab().open(url)).page.text
     scene.people.change("update users set is_platform_owner = true where id = %s", scene.governor.user)
     assert (await scene.request("DELETE", f"{scene.of_platform}/{theirs}", by=scene.governor)).status == 204
     nowhere = scene.of_platform.replace(str(scene.acme.id), str(scene.owner.user))
@@ -134,7 +134,7 @@ async def test_the_first_browser_that_presses_the_button_owns_the_link(scene: Se
     scanner = Tabs(scene.client)
     for _ in range(3):
         page = await scanner.tab().open(url)
-        assert (page.status, "Set-up for Acme" in page.page.text) == (200, True)
+        assert (page.status, "Setup for Acme" in page.page.text) == (200, True)
     assert (await scene.shown(link))["state"] == "unused"
     nameless = await (await Tabs(scene.client).tab().open(url)).send(name=" ")
     assert (nameless.status, "Enter your name" in nameless.page.text) == (400, True)
@@ -151,7 +151,7 @@ async def test_the_first_browser_that_presses_the_button_owns_the_link(scene: Se
     again = await tab.tabs.tab().open(url)
     assert (again.status, again.place) == (200, f"/ui/setup/of/{link}")
     for other in (await scanner.tab().open(url), await Tabs(scene.client).tab().open(url)):
-        assert (other.status, "belongs to another browser" in other.page.text) == (403, True)
+        assert (other.status, "is in use in another browser" in other.page.text) == (403, True)
         assert "Grace" not in other.page.text
     assert (await Tabs(scene.client).tab().open(f"/ui/setup/of/{link}")).status == 403
     assert (await scanner.tab().open(f"/ui/setup/of/{link}")).status == 403
@@ -204,17 +204,17 @@ async def test_a_form_of_another_site_or_browser_does_nothing(scene: SetupScene)
 async def test_an_ended_link_opens_nothing_and_says_why(scene: SetupScene) -> None:
     """Each in its own words, in the browser that owned the link and in any other."""
     cases: list[tuple[str, str, str]] = [
-        ("update setup_links set expires_at = now() where id = %s", "seven days of this set-up link are over", "for a new link"),
-        ("update setup_links set revoked_at = now() where id = %s", "Acme has withdrawn this set-up link", "is a new link"),
+        ("update setup_links set expires_at = now() where id = %s", "setup link expired after seven days", "for a new link"),
+        ("update setup_links set revoked_at = now() where id = %s", "Acme revoked this setup link", "whether a new link is available"),
         (
             "update all_organizations set status = 'suspended' where id = (select org_id from setup_links where id = %s)",
-            "Acme is not active at the moment",
+            "Acme is currently not active",
             "active again",
         ),
         (
             "update users set deactivated_at = now() where id = (select created_by from setup_links where id = %s)",
-            "may not do this any more",
-            "by somebody who may",
+            "no longer has permission to do this",
+            "from someone who has the permission",
         ),
     ]
     links = [(*await scene.link("domain", by=scene.admin), *case) for case in cases]
@@ -230,7 +230,7 @@ async def test_an_ended_link_opens_nothing_and_says_why(scene: SetupScene) -> No
         scene.people.change("update all_organizations set status = 'active'")
         scene.people.change("update users set deactivated_at = null")
     assert [(await scene.shown(link))["state"] for _, link, *_ in opened] == ["expired", "revoked", "in_use", "in_use"]
-    assert "not valid here" in (await Tabs(scene.client).tab().open("/ui/setup/pts_unknown")).page.text
+    assert "This setup link is not valid" in (await Tabs(scene.client).tab().open("/ui/setup/pts_unknown")).page.text
     assert scene.people.rows("select from setup_drafts") == []
 
 

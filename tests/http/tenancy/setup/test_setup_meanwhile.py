@@ -170,12 +170,12 @@ async def test_a_test_says_nothing_about_settings_that_came_meanwhile(scene: Ove
             return await answering(403)(stream, call)
         other = f"http://127.0.0.1:{receiver.port}/other"
         page = await scene.receiver(tab, link, receiver, endpoint_url=other)
-        assert "The receiver refused our key" in page.page.text
+        assert "The receiver rejected the API key" in page.page.text
         return await answering(200)(stream, call)
 
     async with receiving(answer) as receiver:
         page = await scene.receiver(tab, link, receiver)
-        assert "The receiver refused our key" in page.page.text
+        assert "The receiver rejected the API key" in page.page.text
         assert [call.target for call in receiver.calls] == ["/in", "/other"]
     (draft,) = await scene.drafts(link)
     assert (draft["state"], draft["endpoint_url"]) == ("draft", f"http://127.0.0.1:{receiver.port}/other")

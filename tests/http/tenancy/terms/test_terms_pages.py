@@ -66,7 +66,7 @@ async def test_the_next_sign_in_asks_and_goes_on_after_accepting(scene: TermsPag
     await scene.ask_for("1")
     tab = await scene.sign_in(ada)
     assert tab.place.startswith(ASKS)
-    assert "Terms, version 7" in tab.page.text
+    assert "Terms of service, version 7" in tab.page.text
     assert ADDRESS in tab.page.links
     await tab.send(0)
     assert tab.place == "/ui/profile"
@@ -169,7 +169,7 @@ async def test_a_version_that_follows_meanwhile_is_shown_before_it_is_accepted(s
     await scene.ask_for("2")
     await tab.send(0)
     assert tab.status == 409
-    assert "have changed meanwhile" in tab.page.text
+    assert "have changed since you opened them" in tab.page.text
     assert scene.accepted() == []
     await tab.send(0)
     assert scene.accepted() == ["2"]
@@ -231,18 +231,18 @@ async def test_from_the_registration_to_the_date_of_a_later_version(scene: Terms
 async def test_the_owner_sets_and_withdraws_terms_in_the_console(scene: TermsPageScene) -> None:
     tabs = scene.signed_in(scene.owner)
     tab = await tabs.tab().open("/ui/o/acme/settings/terms")
-    assert "Nobody is asked" in tab.page.text
+    assert "No terms of service" in tab.page.text
     due = (datetime.now(UTC) + timedelta(days=7)).strftime("%Y-%m-%dT%H:%M")
     (form,) = [number for number, one in enumerate(tab.page.forms) if one.action.endswith("/settings/terms/change")]
     await tab.send(form, version="1", address="http://acme.example/terms", due_at=due)
     assert tab.status == 400
-    assert "must begin with https://" in tab.page.text
+    assert "must start with https://" in tab.page.text
     (form,) = [number for number, one in enumerate(tab.page.forms) if one.action.endswith("/settings/terms/change")]
     await tab.send(form, version="1", address=ADDRESS, due_at=due)
-    assert (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text.count("In force since") == 1
+    assert (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text.count("In effect since") == 1
     end = await tabs.tab().open("/ui/o/acme/settings/terms/end")
     await end.send(len(end.page.forms) - 1)
-    assert "Nobody is asked" in (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text
+    assert "No terms of service" in (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text
     assert MOST_VERSIONS > 1
 
 
@@ -250,4 +250,4 @@ async def test_a_platform_owner_sets_the_installations_in_the_console(scene: Ter
     await scene.ask_for("7", INSTALLATION)
     tab = await scene.signed_in(scene.root).tab().open("/ui/platform/settings/terms")
     assert tab.status == 200
-    assert "In force since" in tab.page.text
+    assert "In effect since" in tab.page.text

@@ -49,7 +49,7 @@ async def test_the_first_page_has_a_tile_for_each_preset_and_no_mark_of_others(s
     tiles = page.body.decode().partition('<ul class="tiles">')[2].partition("</ul>")[0]
     assert "<img" not in tiles
     assert "<svg" not in tiles
-    said = ("Apple", "Discord", "GitLab", "Any OpenID Connect", "Its issuer", "Any OAuth 2.0")
+    said = ("Apple", "Discord", "GitLab", "Other provider (OpenID Connect)", "Issuer", "Other provider (OAuth 2.0)")
     assert [one for one in said if one not in read.text] == []
 
 
@@ -84,7 +84,7 @@ async def test_from_the_tile_to_the_sign_in_page(scene: FurtherScene, preset: st
     assert at.partition("?")[0] == f"{PAGES}/{preset}"
     record = await tabs.request("GET", at)
     read = PageReader(record.body)
-    assert "is added as a draft" in read.text
+    assert "added as a draft" in read.text
     test = f"/ui/test-provider/{preset}"
     assert f'class="button" href="{test}"' in record.body.decode()
     assert f"{PAGES}/{preset}/activate" not in read.links

@@ -183,7 +183,7 @@ async def test_pages_offer_them_in_their_order_and_where_they_are_offered(scene:
     assert b"was turned off" in off.body
     unknown = await scene.browser().request("GET", "/auth/nobody-has-this")
     assert unknown.status == 404
-    assert b"There is no such way to sign in" in unknown.body
+    assert b"This sign-in method does not exist" in unknown.body
 
 
 async def test_deleting_disconnects_everybody_and_the_accounts_stay(scene: FurtherScene) -> None:

@@ -29,7 +29,7 @@ async def test_an_issuer_that_does_not_answer_is_told_and_the_others_are_none_th
     assert "gitlab" not in finding.text
     shown = await scene.signed_in(scene.root).request("GET", "/ui/platform/health")
     assert shown.status == 200
-    assert b"Nobody can sign in through it until then." in shown.body
+    assert b"Until this is fixed, people cannot sign in with the provider." in shown.body
     assert (await scene.request("PATCH", f"{PROVIDERS}/company", {"enabled": False}, by=scene.root)).status == 200
     assert (await checks.further_providers(scene.postern)).verdict is Verdict.OK
 

@@ -50,7 +50,7 @@ async def test_an_account_that_is_there_is_never_connected_by_its_address(scene:
     page = await scene.asked(tabs, await scene.come(tabs, preset))
     refused = await scene.register(tabs, page)
     assert refused.status == 400
-    assert b"An account has this address already" in refused.body
+    assert b"An account with this email address already exists" in refused.body
     assert await scene.who(tabs) is None
     assert scene.identities() == []
 
@@ -83,7 +83,7 @@ async def test_who_says_no_there_is_told_so(scene: FurtherScene, preset: str) ->
     back = fake.back(fake.asked, error="access_denied")
     refused = await tabs.request("GET", back)
     assert refused.status == 400
-    assert b"You did not finish signing in there" in refused.body
+    assert b"You did not finish signing in at the provider" in refused.body
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -151,7 +151,7 @@ async def test_somebody_without_an_address_says_one(scene: FurtherScene) -> None
     scene.seats("facebook", email=None)
     tabs = scene.browser()
     page = await scene.asked(tabs, await scene.come(tabs, "facebook"))
-    assert "tells no verified address" in page.text
+    assert "did not provide a verified email address" in page.text
     assert (await scene.register(tabs, page, "typed@example.org")).status == 303
     (account,) = scene.people.rows("select email from users where email = 'typed@example.org'")
     assert account["email"] == "typed@example.org"

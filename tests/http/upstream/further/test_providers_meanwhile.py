@@ -51,7 +51,7 @@ async def test_nobody_leaves_to_test_one_of_the_three(scene: FurtherScene) -> No
     form = next(one for one in asked.forms if one.action == at)
     left = await owner.request("POST", "/ui/test-provider/codehost", form.fields)
     assert left.status == 400, left.body
-    assert b"There is no such way to sign in" in left.body
+    assert b"This sign-in method does not exist" in left.body
     assert scene.people.rows("select from oauth_states") == []
 
 

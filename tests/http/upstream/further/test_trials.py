@@ -28,10 +28,10 @@ async def test_it_shows_what_came_and_does_nothing(scene: FurtherScene, preset: 
     shown = await _walked(scene, tabs, preset)
     assert shown.status == 200, shown.body
     said = PageReader(shown.body).text
-    assert "The provider tells who you are" in said
+    assert "Test passed. The provider identified you." in said
     assert "1815" in said
     assert ADA in said
-    assert "is asked for an address" in said
+    assert "must enter an email address" in said
     assert scene.identities() == []
     assert scene.people.rows("select from newcomers") == []
     assert scene.people.rows("select id, user_id from sessions order by id") == before
@@ -42,13 +42,13 @@ async def test_it_says_what_would_become_of_each(scene: FurtherScene) -> None:
     await scene.has("discord")
     tabs = scene.signed_in(scene.root)
     ada = scene.verified()
-    assert b"asked to sign in to it first" in (await _walked(scene, tabs, "discord")).body
+    assert b"must sign in to it first" in (await _walked(scene, tabs, "discord")).body
     (kept,) = scene.people.rows(
         "select coalesce(nullif(settings ->> 'issuer', ''), settings ->> 'profile_url') as url from further_providers"
     )
     scene.people.connect(ada, "discord", kept["url"], "1815")
     signs_in = await _walked(scene, tabs, "discord")
-    assert b"is signed in to the account" in signs_in.body
+    assert b"is signed in to this account" in signs_in.body
     assert ADA in PageReader(signs_in.body).text
     scene.people.change("update users set deactivated_at = now() where id = %s", ada.user)
     assert b"is deactivated" in (await _walked(scene, tabs, "discord")).body

@@ -426,7 +426,7 @@ async def test_the_page_lists_connects_and_disconnects(scene: UpstreamScene, ada
     scene.sits()
     tabs = scene.signed_in(ada, age=1)
     tab = await tabs.tab().open("/ui/settings/connections")
-    assert "Nothing is connected" in tab.page.text
+    assert "No connected accounts" in tab.page.text
     assert "/ui/settings/connections/websuite/connect" in tab.page.links
     tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
     await tab.send(1 if len(tab.page.forms) > 1 else 0)
@@ -434,11 +434,11 @@ async def test_the_page_lists_connects_and_disconnects(scene: UpstreamScene, ada
     place, query = told_in(answer.header("location"))
     assert place == CONNECTIONS
     tab = await tabs.tab().open(f"/ui/settings/connections?{'&'.join(f'{name}={value}' for name, value in query.items())}")
-    assert "The account is connected." in tab.page.text
+    assert "Account connected." in tab.page.text
     assert "Google" in tab.page.text
     tab = await tabs.tab().open("/ui/settings/connections/websuite/disconnect")
     await tab.send(1 if len(tab.page.forms) > 1 else 0)
-    assert "The account is disconnected." in tab.page.text
+    assert "Account disconnected." in tab.page.text
     assert scene.identities() == []
     tab = await tabs.tab().open("/ui/settings/connections/websuite/disconnect")
     assert tab.status == 404
@@ -450,8 +450,12 @@ async def test_the_page_keeps_the_only_way_in_and_tells_what_went_wrong(scene: U
     await scene.go(tabs)
     tab = await tabs.tab().open("/ui/settings/connections/websuite/disconnect")
     await tab.send(1 if len(tab.page.forms) > 1 else 0)
-    assert (tab.status, "last way to sign in" in tab.page.text) == (400, True)
-    for error, words in (("taken", "somebody else here"), ("cancelled", "did not finish"), ("<b>", "did not work")):
+    assert (tab.status, "only sign-in method" in tab.page.text) == (400, True)
+    for error, words in (
+        ("taken", "already connected to another account here"),
+        ("cancelled", "did not finish"),
+        ("<b>", "Signing in at the provider failed"),
+    ):
         tab = await tabs.tab().open(f"/ui/settings/connections?status=error&action=link&error={error}")
         assert words in tab.page.text
     assert (await tabs.tab().open("/ui/settings/connections/nothing/connect")).status == 400
@@ -463,7 +467,7 @@ async def test_the_page_keeps_the_only_way_in_and_tells_what_went_wrong(scene: U
     scene.people.change("update browser_sessions set chosen_organization = %s", scene.acme.id)
     tab = await tabs.tab().open(f"/ui/settings/connections/{provider}/connect")
     await tab.send(1 if len(tab.page.forms) > 1 else 0)
-    assert (tab.status, "did not work" in tab.page.text) == (400, True)
+    assert (tab.status, "Signing in at the provider failed" in tab.page.text) == (400, True)
 
 
 async def test_the_page_asks_for_a_fresh_proof(scene: UpstreamScene, ada: Person) -> None:

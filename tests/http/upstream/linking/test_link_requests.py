@@ -84,10 +84,10 @@ async def test_an_application_that_somebody_signs_in_to_cannot_take_over_their_a
     scene.people.change("update users set email_verified_at = now() where id = %s", mallory.user)
     mallorys = scene.signed_in(mallory)
     assert ((await scene.browser().request("GET", place)).header("location") or "").startswith("/ui/sign-in?to=")
-    is_page(await mallorys.request("GET", place), 403, "This is for another account")
+    is_page(await mallorys.request("GET", place), 403, "This request is for another account")
     own = await mallorys.tab().open("/ui/settings/connections/websuite/connect")
     token = next(form.fields["form_token"] for form in own.page.forms if "form_token" in form.fields)
-    is_page(await mallorys.request("POST", place, {"form_token": token}), 403, "This is for another account")
+    is_page(await mallorys.request("POST", place, {"form_token": token}), 403, "This request is for another account")
     assert states(scene) == []
     # Ada presses the button, and Mallory gets hold of all that her browser then has in its address line.
     tab = await pressed(adas, place)
@@ -276,7 +276,7 @@ async def test_a_provider_that_is_off_or_does_not_answer(scene: UpstreamScene, a
     scene.people.change("update upstream_providers set issuer = issuer || '/gone'")
     tab = await adas.tab().open(place)
     tab = await tab.send()
-    assert (tab.status, "did not work" in tab.page.text) == (400, True)
+    assert (tab.status, "Signing in at the provider failed" in tab.page.text) == (400, True)
     scene.people.change("update upstream_providers set enabled = false")
     is_page(await adas.request("GET", place), 400, "is not set up")
     assert refused(await link(scene, token, provider, **elsewhere)) == (400, "BAD_REQUEST")
@@ -325,7 +325,7 @@ async def test_who_came_by_a_silent_provider_connects_by_an_application(scene: U
     assert (sent.header("location") or "").startswith("/ui/prove?")
     assert connecting(scene) == []
     await tab.send([form.action for form in tab.page.forms].index("/ui/prove/mail"))
-    (mail,) = [one for one in await postbox.empty() if one.subject == "Your code"]
+    (mail,) = [one for one in await postbox.empty() if one.subject == "Your verification code"]
     scene.log.remember(code_in(mail))
     await tab.send([form.action for form in tab.page.forms].index("/ui/prove"), mailed_code=code_in(mail))
     assert (tab.place, tab.status) == (place, 200)
@@ -353,7 +353,7 @@ async def test_a_stolen_token_of_an_application_connects_nobody(scene: UpstreamS
     tab = await tab.send(password=PASSWORD)
     for place in places:
         assert ((await scene.browser().request("GET", place)).header("location") or "").startswith("/ui/sign-in?to=")
-        is_page(await mallorys.request("GET", place), 403, "This is for another account")
+        is_page(await mallorys.request("GET", place), 403, "This request is for another account")
     # A form of another person's page presses no button in Ada's browser, and Mallory's way to the provider does not end there.
     forged = await adas.request("POST", places[0], {"form_token": "x"})
     assert (forged.status, (forged.header("location") or "").partition("?")[0]) in {(400, ""), (403, ""), (303, "/ui/prove")}

@@ -40,14 +40,14 @@ _DN_PARTS: Final = re.compile(r"(?:[^\\,]|\\.)+", re.DOTALL)
 
 
 class LdapScope(StrEnum):
-    """How far below the base people are looked for."""
+    """The search scope below the base DN."""
 
     SUBTREE = "subtree"
     ONE_LEVEL = "one_level"
 
 
 class LdapIdentity(StrEnum):
-    """The attributes by which a person is known for good. A name or an address is none of them: those get another owner one day."""
+    """The attributes that can identify a person permanently. Names and email addresses are excluded because they can be reassigned."""
 
     OBJECT_GUID = "objectGUID"
     ENTRY_UUID = "entryUUID"
@@ -56,7 +56,7 @@ class LdapIdentity(StrEnum):
 
 
 class LdapPreset(StrEnum):
-    """The products whose usual filter and attributes are known here."""
+    """The products with known default filters and attributes."""
 
     ACTIVE_DIRECTORY = "active_directory"
     SAMBA = "samba"
@@ -131,7 +131,7 @@ class LdapSettings(Frozen, kw_only=True):
     ca_certificates: str = ""
     """The authorities that vouch for the hosts, in PEM, in place of the system's. Empty for the system's."""
     bind_dn: str = ""
-    """The account that looks people up."""
+    """The DN of the account that searches the directory."""
     base_dn: str = ""
     """Empty for the directory's `defaultNamingContext`, or its only naming context."""
     search_scope: LdapScope = LdapScope.SUBTREE

@@ -284,7 +284,7 @@ _TIME: Final = "20261127000000Z"
 
 
 class LdapMarks(Frozen):
-    """How far a run has come."""
+    """The state of a sync run."""
 
     controller: str | None
     """Active Directory: the controller's `invocationId`."""

@@ -162,7 +162,7 @@ class AttributeMapping(Frozen, kw_only=True):
 
 
 class DirectoryPreset(StrEnum):
-    """Directories for which a mapping is known. Any other is set up by hand."""
+    """Identity providers with a known attribute mapping. Any other is configured by hand."""
 
     ENTRA_ID = "entra_id"
     OKTA = "okta"

@@ -168,7 +168,7 @@ class KnownNewcomer(Frozen):
     """A newcomer, as the pages show them."""
 
     provider: str
-    """The provider's name for people."""
+    """The provider's display name."""
     stated: str
     """The address that the provider tells. Empty when it tells none."""
     sent_to: str

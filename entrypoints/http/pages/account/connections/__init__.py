@@ -41,7 +41,7 @@ class ConnectionPath(msgspec.Struct, frozen=True):
 
 @page.get(CONNECTIONS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
 async def show_connections(call: Call[None, ConnectionsLink], postern: Postern) -> bytes:
-    """List the accounts at providers that you sign in with"""
+    """List your connected accounts at identity providers"""
     link = call.query
     failed = link.status == "error"
     done = "" if failed else link.action if link.status == "success" else link.done
@@ -92,7 +92,7 @@ async def ask_to_disconnect(call: Call[None, None, ConnectionPath], postern: Pos
 async def disconnect(call: Call[BoundForm, None, ConnectionPath], postern: Postern) -> Page:
     """Disconnect an account at a provider
 
-    Disconnecting an account that is not connected, or no longer, is no error.
+    Disconnecting an account that is not connected succeeds too.
     """
     try:
         await postern.identity.identities.disconnect(call.caller, call.path.provider, call.actor)

@@ -246,9 +246,9 @@ async def answer_afar_request(call: Call[BackchannelAllowForm, None, Backchannel
 
 @page.post(_REFUSE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
 async def refuse_afar_request_on_page(call: Call[BoundForm, None, BackchannelPagePath], postern: Postern) -> Page:
-    """Refuse a request
+    """Deny a request
 
-    Refusing one that is over is no error.
+    Denying a request that is over succeeds too.
     """
     with suppress(NotFound):
         await postern.federation.afar_requests.refuse(BackchannelRequestId(call.path.request_id), call.caller.user, call.actor)
@@ -264,7 +264,7 @@ async def block_afar_client_on_page(call: Call[BoundForm, None, BackchannelPageP
 
 @page.post(_UNBLOCK, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
 async def unblock_client_on_page(call: Call[BoundForm, None, BlockedPagePath], postern: Postern) -> Page:
-    """Let an application ask you again"""
+    """Unblock an application"""
     with suppress(NotFound):
         await postern.federation.afar_requests.unblock(ServiceId(call.path.service_id), call.caller.user, call.actor)
     return back_to(PAGE, "unblocked")

@@ -93,7 +93,7 @@ async def ask_to_revoke_device(call: Call[None, None, DevicePagePath], postern: 
 async def revoke_own_device(call: Call[BoundForm, None, DevicePagePath], postern: Postern) -> Page:
     """Revoke a device
 
-    The device's sessions end. The device that the person is using cannot be revoked: the person signs out instead.
+    The device's sessions are revoked. The current device cannot be revoked: sign out instead.
     """
     try:
         await postern.identity.devices.revoke(call.caller, DeviceId(call.path.device_id), call.actor)

@@ -123,7 +123,7 @@ async def ask_to_remove_passkey(call: Call[None, None, PasskeyPagePath], postern
 async def remove_own_passkey(call: Call[BoundForm, None, PasskeyPagePath], postern: Postern) -> Page:
     """Remove a passkey
 
-    Removing a passkey that no longer exists is no error.
+    Removing a passkey that no longer exists succeeds too.
     """
     try:
         await postern.identity.passkeys.remove(call.caller, PasskeyId(call.path.passkey_id), call.actor)

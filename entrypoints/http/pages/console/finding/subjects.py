@@ -48,6 +48,8 @@ _ENOUGH: Final = 0.5
 _NEAR_THE_BEST: Final = 0.7
 _NAMES_A_PRODUCT: Final = 85
 """The rank of a guide to a product that the question names."""
+_PROXY_GUIDES: Final = "proxies-"
+"""What the names of guides to one proxy begin with."""
 _LONGEST_OF_OURS: Final = 16 << 10
 """In characters, of the words of a guide."""
 _LONGEST_FOLDED: Final = 3 * LONGEST_TEXT
@@ -60,10 +62,15 @@ class SubjectKind(IntEnum):
 
     PAGE = 0
     ACTION = 1
-    SETTING = 2
-    BENEATH = 3
-    GUIDE = 4
-    DOCUMENTATION = 5
+    PART = 2
+    """A button or a form on the page of a record. Several records have parts of one name."""
+    SETTING = 3
+    BENEATH = 4
+    GUIDE = 5
+    DOCUMENTATION = 6
+
+
+_NO_PAGE_OF_ITS_OWN: Final = frozenset({SubjectKind.BENEATH, SubjectKind.DOCUMENTATION})
 
 
 class KnownSubject(Frozen):
@@ -193,9 +200,16 @@ def _stem(word: str) -> str:
 
 
 def subject(  # noqa: PLR0917 - the parts of a declaration, in the order in which one says them
-    kind: SubjectKind, title: str, beside: str, at: str, rules: tuple[CallerRule, ...], words: str = "", around: str = "", also: str = ""
+    kind: SubjectKind,
+    title: str,
+    beside: str,
+    at: str,
+    rules: tuple[CallerRule, ...],
+    words: str = "",
+    around: str = "",
+    also: Sequence[str] = (),
 ) -> KnownSubject:
-    """`also` is a second title."""
+    """`also` are further titles."""
     phrases = [one for one in words.split(",") if one.strip()]
     return KnownSubject(
         kind=kind,
@@ -203,12 +217,12 @@ def subject(  # noqa: PLR0917 - the parts of a declaration, in the order in whic
         beside="" if beside == title else beside,
         at=at,
         rules=rules,
-        called=frozenset({_squashed(title), _squashed(also)} - {""}),
+        called=frozenset(map(_squashed, (title, *also))),
         also_called=frozenset(map(_squashed, phrases)),
-        own=_words_in(f"{title} {also}"),
+        own=_words_in(" ".join((title, *also))),
         phrases=tuple(map(_words_in, phrases)),
         words=(said := _words_in(words)),
-        all=f"{_words_in(f'{title} {also}')}{said}{_words_in(around)}",
+        all=f"{_words_in(' '.join((title, *also)))}{said}{_words_in(around)}",
     )
 
 
@@ -219,15 +233,19 @@ def _has(words: str, one: tuple[str, str]) -> bool:
 
 def worth(asked: TypedQuestion, one: KnownSubject) -> float:  # noqa: PLR0911 - one line a rank, from the best to the worst
     """How well the subject answers. 0 if it lacks some of the words."""
-    if asked.squashed in one.called and one.kind is not SubjectKind.BENEATH:
-        return 100
-    # What stands beneath a record that nobody has named is no better than a page that has this among its words.
+    if asked.squashed in one.called and one.kind not in _NO_PAGE_OF_ITS_OWN:
+        # What has this among its words is what most people mean.
+        return 89 if one.kind is SubjectKind.PART else 100
+    # What is beneath a record that nobody has named, and a chapter of the documentation, are no better than a page with this among its
+    # words.
     if not {asked.squashed, asked.joined}.isdisjoint(one.also_called | one.called):
         return 90
     if not all(word[1] in one.all for word in asked.words):
         return 0
     own = [word for word in asked.words if _has(one.own, word)]
     if len(own) == len(asked.words):
+        if one.kind is SubjectKind.PART:
+            return 59
         return 80 if one.own.startswith(asked.words[0]) else 70
     if any(all(_has(phrase, word) for word in asked.words) for phrase in one.phrases):
         return 60
@@ -367,7 +385,7 @@ def pages_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
             for tab in entry.pages:
                 title = text(entry.label) if len(entry.pages) == 1 else text(tab.label)
                 words = f"{text(tab.words)}, {text(entry.label)}"
-                also = f"{text(tab.title)} {text(entry.label) if tab is entry.tabs[0] else ''}".strip()
+                also = (text(tab.title), *((text(entry.label),) if tab is entry.tabs[0] else ()))
                 yield subject(SubjectKind.PAGE, title, text(entry.label), tab.at, (tab.rule,), words, also=also)
 
 
@@ -404,9 +422,9 @@ def resources_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
         for section in one.sections:
             rules = (section.shape.endpoint.caller, *above)
             asked = ", ".join(text(part.label) for part in section.shape.inputs)
-            yield subject(SubjectKind.SETTING, text(one.key_of(f"section_{section.name}")), title, at, rules, around=f"{around} {asked}")
+            yield subject(SubjectKind.PART, text(one.key_of(f"section_{section.name}")), title, at, rules, around=f"{around} {asked}")
         for act in one.acts:
-            yield subject(SubjectKind.ACTION, text(one.key_of(f"act_{act.name}")), title, at, (act.endpoint.caller, *above), around=around)
+            yield subject(SubjectKind.PART, text(one.key_of(f"act_{act.name}")), title, at, (act.endpoint.caller, *above), around=around)
         if one.ending is not None:
             yield subject(SubjectKind.ACTION, text(one.key_of("end")), title, at, (one.ending.endpoint.caller, *above), around=around)
 
@@ -457,13 +475,15 @@ def _documents(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
                 f"{place.settings.at}?q={one.name}",
                 (place.settings.rule,),
                 text(setting_words(one)),
-                also=one.name.removeprefix("POSTERN_").replace("_", " ").lower(),
+                also=(one.names[0].removeprefix("POSTERN_").replace("_", " ").lower(),),
                 around=one.description,
             )
     for guide in guides_in_words():
         words = text(f"console.guide_words.{guide.name.replace('-', '_')}")
         around = f"{guide.about} {text('console.search.guide_around')}"
-        yield subject(SubjectKind.GUIDE, guide.title, text("console.search.guide"), guide.address, (), words, around=around)
+        # The name of the proxy alone is a title, too: "nginx" asks for its guide, and not for a record's page with nginx among its words.
+        also = (guide.name.removeprefix(_PROXY_GUIDES),) if guide.name.startswith(_PROXY_GUIDES) else ()
+        yield subject(SubjectKind.GUIDE, guide.title, text("console.search.guide"), guide.address, (), words, around=around, also=also)
     for name, title in chapters_in_words():
         beside = text("console.search.documentation")
         yield subject(SubjectKind.DOCUMENTATION, title, beside, f"/docs/{name}", (), text(chapter_words(name)))

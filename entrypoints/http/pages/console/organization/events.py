@@ -10,7 +10,14 @@ from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, n
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
-from entrypoints.http.pages.console.organization.organization_tabs import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, position
+from entrypoints.http.pages.console.organization.organization_tabs import (
+    DEVELOPERS_ENTRY,
+    EVENTS,
+    LOGS_ENTRY,
+    SIEM_TAB,
+    WEBHOOKS_TAB,
+    position,
+)
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
@@ -104,7 +111,7 @@ _EVENTS: Final = Asked("events", choices=_event_types, hint="console.webhooks.ev
 
 WEBHOOKS: Final = Resource(
     name="webhooks",
-    position=position(EVENTS_ENTRY, WEBHOOKS_TAB),
+    position=position(DEVELOPERS_ENTRY, WEBHOOKS_TAB),
     at=EVENTS,
     listed=list_webhooks,
     rows="webhooks",
@@ -142,7 +149,7 @@ console.name(WEBHOOKS.one, _name, beneath=f"{WEBHOOKS.one}/deliveries")
 
 DELIVERIES: Final = Resource(
     name="deliveries",
-    position=position(EVENTS_ENTRY, WEBHOOKS_TAB),
+    position=position(DEVELOPERS_ENTRY, WEBHOOKS_TAB),
     at=f"{EVENTS}/{{webhook_id}}/deliveries",
     listed=list_webhook_deliveries,
     rows="deliveries",
@@ -178,7 +185,7 @@ DELIVERIES: Final = Resource(
 
 SIEM: Final = Resource(
     name="siem",
-    position=position(EVENTS_ENTRY, SIEM_TAB),
+    position=position(LOGS_ENTRY, SIEM_TAB),
     at=f"{EVENTS}/siem",
     is_single=True,
     listed=get_siem_configuration,

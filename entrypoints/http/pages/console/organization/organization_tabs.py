@@ -68,8 +68,14 @@ EXPIRIES: Final = f"{HOME}/ends-soon"
 OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, get_organization.caller, "console.overview.title")
 EXPIRIES_TAB: Final = Tab("console.tab.expiries", EXPIRIES, list_expiries.caller, "console.expiries.title")
 MEMBERS_TAB: Final = Tab("console.tab.members", PEOPLE, list_members.caller, "console.members.title")
-INVITATIONS_TAB: Final = Tab("console.tab.invitations", f"{PEOPLE}/invitations", list_invitations.caller, "console.invitations.title")
 REQUESTS_TAB: Final = Tab("console.tab.requests", f"{PEOPLE}/requests", list_join_requests.caller, "console.requests.title")
+INVITATIONS_TAB: Final = Tab(
+    "console.tab.invitations",
+    f"{PEOPLE}/invitations",
+    list_invitations.caller,
+    "console.invitations.title",
+    beneath=(REQUESTS_TAB,),
+)
 TEAMS_TAB: Final = Tab("console.tab.teams", f"{PEOPLE}/teams", list_teams.caller, "console.teams.title")
 ROLES_TAB: Final = Tab("console.tab.roles", f"{PEOPLE}/roles", list_roles.caller, "console.roles.title")
 APPLICATIONS_TAB: Final = Tab("console.tab.applications", APPLICATIONS, list_services.caller, "console.applications.title")
@@ -92,8 +98,10 @@ TRUSTED_ISSUERS_TAB: Final = Tab(
     "console.tab.trusted_issuers", TRUSTED_ISSUERS, list_trusted_issuers.caller, "console.trusted_issuers.title"
 )
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, list_audit_log.caller, "console.audit_log.title")
-DOCUMENTS_TAB: Final = Tab("console.documents.title", DOCUMENTS, get_organization_configuration.caller, "console.documents.title")
 PROPOSALS_TAB: Final = Tab("console.proposals.title", PROPOSALS, list_proposals.caller, "console.proposals.title")
+DOCUMENTS_TAB: Final = Tab(
+    "console.documents.title", DOCUMENTS, get_organization_configuration.caller, "console.documents.title", beneath=(PROPOSALS_TAB,)
+)
 TRANSFER_TAB: Final = Tab("console.danger.transfer", TRANSFER, transfer_ownership.caller, "console.danger.transfer")
 DELETE_TAB: Final = Tab("console.danger.delete", DELETE, delete_organization.caller, "console.danger.delete")
 GENERAL_TAB: Final = Tab(
@@ -101,21 +109,13 @@ GENERAL_TAB: Final = Tab(
     SETTINGS,
     change_organization.caller,
     "console.general.title",
-    beneath=(DOCUMENTS_TAB, PROPOSALS_TAB, TRANSFER_TAB, DELETE_TAB),
+    beneath=(TRANSFER_TAB, DELETE_TAB),
 )
 LOOKS_TAB: Final = Tab("console.looks.title", f"{SETTINGS}/looks", change_branding.caller, "console.looks.title")
 TEXTS_TAB: Final = Tab("console.tab.texts", TEXTS, change_texts.caller, "console.own_texts.title")
 LANGUAGES_TAB: Final = Tab("console.languages.title", f"{SETTINGS}/languages", get_languages.caller, "console.languages.title")
 DOMAIN_TAB: Final = Tab("console.own_domain.title", f"{SETTINGS}/domain", get_domain.caller, "console.own_domain.title")
 MAIL_SERVER_TAB: Final = Tab("console.mail_server.title", f"{SETTINGS}/mail-server", get_mail_server.caller, "console.mail_server.title")
-# Every member may see the languages. The others of these pages are for those whom their rules admit.
-BRAND_TAB: Final = Tab(
-    "console.tab.brand",
-    BRAND,
-    get_languages.caller,
-    "console.brand.title",
-    beneath=(LOOKS_TAB, TEXTS_TAB, LANGUAGES_TAB, DOMAIN_TAB, MAIL_SERVER_TAB),
-)
 FIELDS_TAB: Final = Tab("console.tab.fields", f"{PEOPLE}/fields", list_fields.caller, "console.fields.title")
 TERMS_TAB: Final = Tab("console.tab.terms", f"{SETTINGS}/terms", get_terms.caller, "console.terms.title")
 BILLING_TAB: Final = Tab("console.tab.billing", f"{SETTINGS}/billing", open_billing_portal.caller, "console.billing.title")
@@ -123,30 +123,34 @@ BILLING_TAB: Final = Tab("console.tab.billing", f"{SETTINGS}/billing", open_bill
 OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB, EXPIRIES_TAB))
 PEOPLE_ENTRY: Final = SideEntry(
     "console.entry.people",
-    (MEMBERS_TAB, INVITATIONS_TAB, REQUESTS_TAB, TEAMS_TAB, ROLES_TAB),
+    (MEMBERS_TAB, END_USERS_TAB, INVITATIONS_TAB, TEAMS_TAB, ROLES_TAB),
     todos=(Todo.JOIN_REQUESTS, Todo.SECOND_FACTORS),
 )
 APPLICATIONS_ENTRY: Final = SideEntry(
-    "console.entry.applications", (APPLICATIONS_TAB, END_USERS_TAB, APIS_TAB), todos=(Todo.CERTIFICATES, Todo.RESOURCE_SERVERS)
+    "console.entry.applications", (APPLICATIONS_TAB, APIS_TAB), todos=(Todo.CERTIFICATES, Todo.RESOURCE_SERVERS)
 )
 DIRECTORIES_ENTRY: Final = SideEntry(
     "console.entry.directories",
-    (DIRECTORIES_TAB, DOMAINS_TAB, SCIM_TAB, SETUP_LINKS_TAB),
+    (DIRECTORIES_TAB, CREDENTIALS_TAB, SCIM_TAB, DOMAINS_TAB, SETUP_LINKS_TAB),
     todos=(Todo.CONNECTIONS, Todo.DOMAINS, Todo.SETUP_LINKS),
 )
-SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (SIGN_INS_TAB, RULES_TAB, RISK_TAB, HELD_BACK_TAB, CREDENTIALS_TAB))
-EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB, HOOKS_TAB), todos=(Todo.WEBHOOKS, Todo.SIEM))
-KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB, TRUSTED_ISSUERS_TAB), todos=(Todo.KEYS,))
-AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
-SETTINGS_ENTRY: Final = SideEntry(
-    "console.entry.settings", (GENERAL_TAB, BRAND_TAB, FIELDS_TAB, TERMS_TAB, BILLING_TAB), todos=(Todo.MAIL_SERVER, Todo.TEXTS)
+SECURITY_ENTRY: Final = SideEntry("console.entry.security", (RULES_TAB, RISK_TAB, HOOKS_TAB, HELD_BACK_TAB))
+LOGS_ENTRY: Final = SideEntry("console.entry.logs", (SIGN_INS_TAB, AUDIT_LOG_TAB, SIEM_TAB), todos=(Todo.SIEM,))
+DEVELOPERS_ENTRY: Final = SideEntry(
+    "console.entry.developers", (WEBHOOKS_TAB, KEYS_TAB, TRUSTED_ISSUERS_TAB), todos=(Todo.WEBHOOKS, Todo.KEYS)
 )
+BRANDING_ENTRY: Final = SideEntry(
+    "console.entry.branding",
+    (LOOKS_TAB, TEXTS_TAB, LANGUAGES_TAB, DOMAIN_TAB, MAIL_SERVER_TAB),
+    todos=(Todo.MAIL_SERVER, Todo.TEXTS),
+)
+SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (GENERAL_TAB, FIELDS_TAB, TERMS_TAB, BILLING_TAB, DOCUMENTS_TAB))
 
 ORGANIZATION: Final = ConsolePlace(
     (
         ("", (OVERVIEW_ENTRY, PEOPLE_ENTRY, APPLICATIONS_ENTRY)),
-        ("console.group.connections", (DIRECTORIES_ENTRY, SIGN_IN_ENTRY, EVENTS_ENTRY)),
-        ("console.group.organization", (KEYS_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
+        ("console.group.authentication", (DIRECTORIES_ENTRY, SECURITY_ENTRY)),
+        ("console.group.organization", (LOGS_ENTRY, DEVELOPERS_ENTRY, BRANDING_ENTRY, SETTINGS_ENTRY)),
     ),
     change=ORGANIZATIONS,
     search=SEARCH,

@@ -24,8 +24,8 @@ from entrypoints.http.pages.console.many import export_page
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APPLICATIONS,
+    LOGS_ENTRY,
     PEOPLE,
-    SIGN_IN_ENTRY,
     SIGN_INS,
     SIGN_INS_TAB,
     WHY,
@@ -45,7 +45,7 @@ from entrypoints.http.routes.services.end_users import get_end_user
 from entrypoints.http.routes.services.services import get_service
 from ports.texts import Text
 
-_POSITION: Final = position(SIGN_IN_ENTRY, SIGN_INS_TAB)
+_POSITION: Final = position(LOGS_ENTRY, SIGN_INS_TAB)
 _WAYS: Final = (
     PASSWORD_PROVIDER,
     PASSKEY_PROVIDER,

@@ -149,7 +149,7 @@ async def _page(
     is_list = texts.place == COMMON
     languages = await _languages(visit)
     others = [one for one in dict.fromkeys(each.language for each in texts.record.counts) if one not in languages]
-    title = visit.text("console.own_texts.title")
+    title = visit.text(pages.position.tab.title)
     example = {"language": texts.language.value, "texts": {texts.listed[0].key: "…"}}
     head = Head(
         title=title if is_list else place_name(visit, TextPlace(texts.place)),
@@ -298,7 +298,7 @@ async def _page_outdated_page(
 ) -> bytes:
     head = Head(
         title=visit.text("console.own_texts.outdated_title"),
-        crumbs=((visit.text("console.own_texts.title"), visit.here(pages.at)),),
+        crumbs=((visit.text(pages.position.tab.title), visit.here(pages.at)),),
         curl=visit.curl(pages.changing, body={"language": "de", "texts": {"sign_in.title": "…"}}),
         done=done,
         errors=errors,

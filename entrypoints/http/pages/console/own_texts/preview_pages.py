@@ -119,7 +119,7 @@ async def _mail_page(pages: TextPages, visit: PageVisit, at: str, *, errors: Map
     preview, language = await _mail(pages, visit), language_named(visit)
     place = _MAILS[visit.path["mail"]]
     crumbs = (
-        (visit.text("console.own_texts.title"), visit.here(pages.at)),
+        (visit.text(pages.position.tab.title), visit.here(pages.at)),
         (place_name(visit, place), visit.here(pages.page, place=place.value)),
     )
     head = Head(

@@ -14,7 +14,7 @@ from entrypoints.http.pages.console.own_texts import TextPages, name_of
 from entrypoints.http.pages.console.own_texts.place_pages import outdated_pages, place_pages
 from entrypoints.http.pages.console.own_texts.preview_pages import preview_pages
 from entrypoints.http.pages.console.platform.platform_tabs import (
-    BRAND_ENTRY,
+    BRANDING_ENTRY,
     FIELDS,
     FIELDS_TAB,
     ORGANIZATIONS_ENTRY,
@@ -92,7 +92,7 @@ PLATFORM_FIELDS: Final = Resource(
 
 INSTALLATION_TERMS: Final = Resource(
     name="installation_terms",
-    position=position(BRAND_ENTRY, TERMS_TAB),
+    position=position(BRANDING_ENTRY, TERMS_TAB),
     at=TERMS,
     is_single=True,
     listed=get_installation_terms,
@@ -107,7 +107,7 @@ INSTALLATION_TERMS: Final = Resource(
 INSTALLATION_TEXTS: Final = TextPages(
     name="installation_texts",
     at=TEXTS,
-    position=position(BRAND_ENTRY, TEXTS_TAB),
+    position=position(BRANDING_ENTRY, TEXTS_TAB),
     listing=list_installation_texts,
     changing=change_installation_texts,
     preview=preview_installation_texts,
@@ -145,7 +145,7 @@ _FACTS: Final = (
 
 APPROVALS: Final = Resource(
     name="text_approvals",
-    position=position(BRAND_ENTRY, TEXT_APPROVALS_TAB),
+    position=position(ORGANIZATIONS_ENTRY, TEXT_APPROVALS_TAB),
     at=TEXT_APPROVALS,
     listed=list_text_approvals,
     columns=(plain("org_name", "console.text_approvals.organization", beside="org_slug"), state("approved", _STATES), *_FACTS),
@@ -174,7 +174,7 @@ APPROVALS: Final = Resource(
 )
 TEXT_RULES: Final = Resource(
     name="text_rules",
-    position=position(BRAND_ENTRY, TEXT_APPROVALS_TAB),
+    position=position(ORGANIZATIONS_ENTRY, TEXT_APPROVALS_TAB),
     at=f"{TEXT_APPROVALS}/rules",
     is_single=True,
     listed=get_text_rules,

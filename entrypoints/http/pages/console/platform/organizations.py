@@ -17,6 +17,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     ORGANIZATIONS_ENTRY,
     ORGANIZATIONS_TAB,
     PEOPLE,
+    TEXT_APPROVALS_TAB,
     position,
 )
 from entrypoints.http.pages.console.resource_pages import pages
@@ -43,6 +44,7 @@ from entrypoints.http.routes.platform.setup_links import (
     release_customer_link,
     revoke_customer_link,
 )
+from entrypoints.http.routes.platform.text_approvals import list_text_approvals
 
 _STATES: Final = {
     OrganizationStatus.ACTIVE: ("console.state.active", Tone.GOOD),
@@ -191,6 +193,7 @@ API_APPROVALS: Final = Resource(
         Act("approve", approve_resource_server, asks=True, kind="", shows=_waits),
         Act("withdraw", end_resource_approval, asks=True, kind="danger", shows=lambda one: not _waits(one), leaves=True),
     ),
+    beneath=((TEXT_APPROVALS_TAB.title, TEXT_APPROVALS_TAB.at, list_text_approvals),),
 )
 
 

@@ -38,8 +38,8 @@ JOBS_TAB: Final = Tab("console.tab.jobs", JOBS, PLATFORM_OWNER, "console.jobs.ti
 HELD_BACK_TAB: Final = Tab("console.tab.held_back", HELD_BACK, PLATFORM_OWNER, "console.held_back.title")
 EXPIRIES_TAB: Final = Tab("console.tab.expiries", EXPIRIES, PLATFORM_OWNER, "console.expiries.title")
 ORGANIZATIONS_TAB: Final = Tab("console.tab.organizations", ORGANIZATIONS, PLATFORM_OWNER, "console.governed.title")
-APPROVALS_TAB: Final = Tab("console.tab.apis", APPROVALS, PLATFORM_OWNER, "console.api_approvals.title")
-TEXT_APPROVALS_TAB: Final = Tab("console.tab.text_approvals", TEXT_APPROVALS, PLATFORM_OWNER, "console.text_approvals.title")
+TEXT_APPROVALS_TAB: Final = Tab("console.text_approvals.title", TEXT_APPROVALS, PLATFORM_OWNER, "console.text_approvals.title")
+APPROVALS_TAB: Final = Tab("console.tab.approvals", APPROVALS, PLATFORM_OWNER, "console.api_approvals.title", beneath=(TEXT_APPROVALS_TAB,))
 PEOPLE_TAB: Final = Tab("console.tab.people", PEOPLE, PLATFORM_OWNER, "console.people.title")
 OWNERS_TAB: Final = Tab("console.tab.owners", OWNERS, PLATFORM_OWNER, "console.people.owners")
 SECOND_FACTORS_TAB: Final = Tab("console.tab.second_factors", SECOND_FACTORS, PLATFORM_OWNER, "console.people.second_factors")
@@ -51,32 +51,32 @@ HOOKS_TAB: Final = Tab("console.hook.title", HOOKS, PLATFORM_OWNER, "console.hoo
 PROVIDERS_TAB: Final = Tab("console.tab.platform_providers", PROVIDERS, PLATFORM_OWNER, "console.platform_providers.title")
 RISK_TAB: Final = Tab("console.tab.risk", RISK, PLATFORM_OWNER, "console.risk.title_here")
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER, "console.platform_log.title")
-SETTINGS_TAB: Final = Tab("console.entry.settings", SETTINGS, PLATFORM_OWNER, "console.settings_in_force.title")
+SETTINGS_TAB: Final = Tab("console.settings_in_force.title", SETTINGS, PLATFORM_OWNER, "console.settings_in_force.title")
 TERMS_TAB: Final = Tab("console.tab.terms", TERMS, PLATFORM_OWNER, "console.installation_terms.title")
-TEXTS_TAB: Final = Tab("console.tab.texts", TEXTS, PLATFORM_OWNER, "console.own_texts.title")
+TEXTS_TAB: Final = Tab("console.installation_texts.title", TEXTS, PLATFORM_OWNER, "console.installation_texts.title")
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER, "console.documents.title")
 
-OVERVIEW_ENTRY: Final = SideEntry(
-    "console.entry.overview", (OVERVIEW_TAB, EXPIRIES_TAB, JOBS_TAB, HELD_BACK_TAB), todos=(PlatformTodo.JOBS,)
-)
+OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB, EXPIRIES_TAB))
 ORGANIZATIONS_ENTRY: Final = SideEntry(
     "console.entry.organizations",
     (ORGANIZATIONS_TAB, APPROVALS_TAB, TIERS_TAB),
-    todos=(PlatformTodo.ORGANIZATIONS, PlatformTodo.APPROVALS),
+    todos=(PlatformTodo.ORGANIZATIONS, PlatformTodo.APPROVALS, PlatformTodo.TEXTS),
 )
 PEOPLE_ENTRY: Final = SideEntry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB, FIELDS_TAB))
 PROVIDERS_ENTRY: Final = SideEntry("console.tab.platform_providers", (PROVIDERS_TAB,), icon="sign_in")
-RISK_ENTRY: Final = SideEntry("console.tab.risk", (RISK_TAB,))
-BRAND_ENTRY: Final = SideEntry("console.tab.brand", (TEXTS_TAB, TEXT_APPROVALS_TAB, TERMS_TAB), todos=(PlatformTodo.TEXTS,))
-OPERATION_ENTRY: Final = SideEntry("console.entry.operation", (HEALTH_TAB, SIGNING_KEYS_TAB, KEYS_TAB, HOOKS_TAB))
+SECURITY_ENTRY: Final = SideEntry("console.entry.security", (RISK_TAB, HOOKS_TAB, HELD_BACK_TAB))
+BRANDING_ENTRY: Final = SideEntry("console.entry.branding", (TEXTS_TAB, TERMS_TAB))
+OPERATION_ENTRY: Final = SideEntry(
+    "console.entry.operation", (HEALTH_TAB, JOBS_TAB, SIGNING_KEYS_TAB, KEYS_TAB), todos=(PlatformTodo.JOBS,)
+)
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
-SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, DOCUMENTS_TAB))
+CONFIGURATION_ENTRY: Final = SideEntry("console.entry.configuration", (SETTINGS_TAB, DOCUMENTS_TAB))
 
 PLATFORM: Final = ConsolePlace(
     (
         ("", (OVERVIEW_ENTRY, ORGANIZATIONS_ENTRY, PEOPLE_ENTRY)),
-        ("console.group.terms", (PROVIDERS_ENTRY, RISK_ENTRY, BRAND_ENTRY)),
-        ("console.group.installation", (OPERATION_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
+        ("console.group.defaults", (PROVIDERS_ENTRY, SECURITY_ENTRY, BRANDING_ENTRY)),
+        ("console.group.system", (OPERATION_ENTRY, AUDIT_LOG_ENTRY, CONFIGURATION_ENTRY)),
     ),
     change=OWN_ORGANIZATIONS,
     search=SEARCH,

@@ -54,7 +54,7 @@ async def show_provider_logo(call: Call[None, DoneLink, FurtherProviderPath], po
 
 @console.post(LOGO, of=upload_further_logo, also=(get_further_provider,), accepts=FormWithFile(2 * LARGEST_PICTURE))
 async def send_provider_logo(call: Call[ProviderLogoForm, None, FurtherProviderPath], postern: Postern) -> Page:
-    """Upload the logo of a further provider"""
+    """Upload the logo of a custom provider"""
     visit = PageVisit(call, postern)
     try:
         # The bytes say what the picture is.
@@ -67,7 +67,7 @@ async def send_provider_logo(call: Call[ProviderLogoForm, None, FurtherProviderP
 
 @console.post(_NO_LOGO, of=remove_further_logo)
 async def send_provider_logo_removal(call: Call[BoundForm, None, FurtherProviderPath], postern: Postern) -> Page:
-    """Remove the logo of a further provider"""
+    """Remove the logo of a custom provider"""
     visit = PageVisit(call, postern)
     await visit.ask(remove_further_logo)
     return redirect(f"{visit.here(LOGO)}?done={_REMOVED}")

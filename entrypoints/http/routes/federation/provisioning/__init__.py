@@ -48,13 +48,13 @@ _BaseUrl = Annotated[str, msgspec.Meta(max_length=LONGEST_URL), example("https:/
 
 
 class MappedAttributeRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An attribute of SCIM, and what it is filled with."""
+    """A SCIM attribute, and its source."""
 
     attribute: _Attribute
     """`userName`, `displayName`, `name.givenName`, `emails[type eq "work"].value`, one of the schema of enterprises, and others."""
     source: Annotated[ProvisioningSource, example("address")]
-    """What fills it: `address` under which your organization lists the person, `name`, `given_name`, `family_name`, `user_name`,
-    `language`, `zoneinfo`, `role`, `teams`, `roles`, `organization_field`, `person_field` or `constant`.
+    """The source of the value: `address` (the email address that the organization has for the person), `name`, `given_name`, `family_name`,
+    `user_name`, `language`, `zoneinfo`, `role`, `teams`, `roles`, `organization_field`, `person_field` or `constant`.
     """
     argument: Annotated[str, msgspec.Meta(max_length=200), example("department")] | None = None
     """The key of the field, or the fixed text."""
@@ -68,67 +68,68 @@ _Teams = Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_CHOSEN_TEAMS), e
 
 
 class ProvisioningBody(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an application's people are sent, and what of them."""
+    """The target system of an application's users, and what is sent."""
 
     preset: Annotated[ProvisioningPreset, example("generic")] = ProvisioningPreset.GENERIC
-    """What is known of the system: `generic` for SCIM 2.0, `postern`, `slack` or `aws`."""
+    """The preset of the target system: `generic` for SCIM 2.0, `postern`, `slack` or `aws`."""
     base_url: _BaseUrl
-    """The address of its SCIM server."""
+    """The base URL of the target's SCIM server."""
     token: Annotated[str, msgspec.Meta(max_length=LONGEST_PROVISIONING_TOKEN), SECRET, example("scim_live_a1b2c3d4e5")] | None = None
-    """A bearer token of the system. Without it, the token of before stays, if scheme, host and port are those of before."""
+    """A bearer token of the target system. If omitted, the current token stays, provided that scheme, host and port are unchanged."""
     mapping: _Mapping | None = None
-    """What fills each attribute. Without it, that of before stays; a new connection sends address, given name, family name and name."""
+    """The attribute mapping. If omitted, the current mapping stays; a new connection sends email address, given name, family name and name.
+    """
     attributes_left_out: _LeftOut = ()
-    """Attributes of the mapping that are written no more, because somebody keeps them there."""
+    """Attributes of the mapping that are no longer written, because they are maintained in the target system."""
     team_ids: _Teams | None = None
-    """Only people of these teams are sent; null: everybody whom the application admits."""
+    """Only people of these teams are provisioned; null: everyone who can sign in to the application."""
 
 
 class PresetRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a system, from its public documents."""
+    """The preset of a target system, from its public documentation."""
 
     preset: Annotated[ProvisioningPreset, example("aws")]
     """The name of the preset."""
     base_url: Annotated[str, example("https://api.slack.com/scim/v2")]
-    """What the address of the system looks like; empty where it says nothing."""
+    """The pattern of the system's URL; empty if unspecified."""
     required: Annotated[Sequence[str], example(["userName"])]
-    """The attributes that it needs."""
+    """The required attributes."""
 
 
 class ProvisioningRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The connection outwards of an application."""
+    """The provisioning connection of an application."""
 
     preset: Annotated[ProvisioningPreset, example("generic")] | None
-    """What is known of the system; null while there is no connection."""
+    """The preset of the target system; null without a connection."""
     base_url: _BaseUrl | None
-    """The address of its SCIM server."""
+    """The base URL of the target's SCIM server."""
     has_token: Annotated[bool, example(True)]
-    """Whether there is a token for this address. Postern shows it to nobody."""
+    """Whether a token is stored for this URL. Postern never shows it."""
     mapping: _Mapping
-    """What fills each attribute."""
+    """The attribute mapping."""
     attributes_left_out: _LeftOut
     """Attributes of the mapping that are not written."""
     team_ids: _Teams | None
-    """Only people of these teams are sent; null: everybody whom the application admits."""
+    """Only people of these teams are provisioned; null: everyone who can sign in to the application."""
     state: Annotated[ProvisioningState, example("active")] | None
-    """`draft`, `active`, `stopped`, or `ending` while everybody is ended there; null while there is no connection."""
+    """`draft`, `active`, `stopped`, or `ending` while all users are being deprovisioned; null without a connection."""
     stopped_why: Annotated[str, example("failing")] | None
-    """Why it is stopped, in one word."""
+    """Why provisioning is stopped, as a code."""
     failing_since: datetime | None
-    """Since when the system takes nobody; null when it does."""
+    """Failing since; null if the system accepts requests."""
     active_there: Annotated[int, example(180)]
-    """The number of people who are active there."""
+    """The number of users active in the target system."""
     digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of these settings. An owner who makes them active sends it back."""
+    """The digest of these settings. An owner sends it back to activate them."""
     changed_at: UpdatedAt | None
-    """When the settings or the state have changed last."""
+    """When the settings or the state last changed."""
     presets: Sequence[PresetRecord]
     """The presets that there are."""
 
 
 class MemberTherePath(ServicePath, frozen=True):
     user_id: UUID
-    """The id of a member."""
+    """The ID of a member."""
 
 
 class SentAttribute(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +138,7 @@ class SentAttribute(msgspec.Struct, frozen=True, kw_only=True):
     attribute: _Attribute
     """The attribute of SCIM."""
     value: Annotated[Any, example("ada@acme.example")]
-    """The value as of now."""
+    """The value now."""
     source: Annotated[str, example("account")]
     """What it is made of."""
 
@@ -152,13 +153,13 @@ class UnsentAttribute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreviewThereRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What would be sent of a person."""
+    """What would be sent about a person."""
 
     user_id: Id
     would_go: Annotated[bool, example(True)]
-    """Whether the person would be sent at all."""
+    """Whether the person would be provisioned at all."""
     why_not: Annotated[WhyGone, example("not_admitted")] | None
-    """Why not, in one word."""
+    """Why not, as a code."""
     attributes: Sequence[SentAttribute]
     """The attributes that would be sent."""
     missing: Sequence[UnsentAttribute]
@@ -167,9 +168,9 @@ class PreviewThereRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.get(_PROVISIONING, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def get_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
-    """Get the connection outwards of an application
+    """Get the provisioning connection of an application
 
-    By it, the people of the application are made, changed and ended in a system of SCIM 2.0.
+    It creates, updates and deactivates the application's users in a SCIM 2.0 system.
     """
     return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
 
@@ -183,10 +184,10 @@ async def get_provisioning(call: Call[None, None, ServicePath, Member], postern:
     tags=_TAGS,
 )
 async def set_provisioning(call: Call[ProvisioningBody, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
-    """Draft the connection outwards of an application, or change it
+    """Create or change the draft of a provisioning connection
 
-    Nothing is sent before an owner makes these settings active. A connection that was active stops with the first change. An address with
-    another scheme, host or port empties the token, and the people of another address are no longer known.
+    Nothing is sent until an owner activates these settings. The first change stops an active connection. A URL with another scheme, host or
+    port clears the token, and users provisioned to another URL are no longer known.
     """
     body = call.body
     draft = ProvisioningDraft(
@@ -211,10 +212,10 @@ async def set_provisioning(call: Call[ProvisioningBody, None, ServicePath, Membe
     tags=_TAGS,
 )
 async def activate_provisioning(call: Call[ConfirmedSettings, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
-    """Make the connection outwards of an application active
+    """Activate the provisioning connection of an application
 
-    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the answer is 409. The first run with
-    these settings is a plan, which sends nothing before an owner lets it go on.
+    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the response is 409. The first sync
+    run with these settings is a preview, which sends nothing until an owner approves it.
     """
     await postern.federation.provisioning.activate(call.caller, call.path.service_slug, call.actor, seen=call.body.digest)
     return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
@@ -222,9 +223,9 @@ async def activate_provisioning(call: Call[ConfirmedSettings, None, ServicePath,
 
 @endpoint.post(f"{_PROVISIONING}/stop", caller=_IN_PERSON, limit=UNLIMITED, refuses=(Conflict,), verb="provisioning stop", tags=_TAGS)
 async def disable_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
-    """Stop the connection outwards of an application
+    """Stop provisioning for an application
 
-    Nothing is sent until an owner makes it active again. The people there stay as they are.
+    Nothing is sent until an owner activates the connection again. Provisioned users stay unchanged in the target system.
     """
     await postern.federation.provisioning.stop(call.caller, call.path.service_slug, call.actor)
     return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
@@ -234,9 +235,9 @@ async def disable_provisioning(call: Call[None, None, ServicePath, Member], post
     _PROVISIONING, status=204, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="provisioning remove", tags=_TAGS
 )
 async def remove_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
-    """Delete the connection outwards of an application
+    """Delete the provisioning connection of an application
 
-    Only an owner can do this. The people there stay as they are; `…/end` ends them first.
+    Only an owner can do this. Provisioned users stay unchanged in the target system; `…/end` deprovisions them first.
     """
     await postern.federation.provisioning.delete(call.caller, call.path.service_slug, PeopleLeftThere.LEAVE, call.actor)
     return NO_BODY
@@ -252,9 +253,10 @@ async def remove_provisioning(call: Call[None, None, ServicePath, Member], poste
     tags=_TAGS,
 )
 async def end_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
-    """End everybody in the system of an application, and delete the connection
+    """Deprovision all users of an application, and delete the connection
 
-    Only an owner can do this, by settings that an owner has made active. The connection goes when all of its people are inactive there.
+    Only an owner can do this, with settings that an owner has activated. The connection is deleted when all of its users are inactive in
+    the target system.
     """
     await postern.federation.provisioning.delete(call.caller, call.path.service_slug, PeopleLeftThere.END, call.actor)
     return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
@@ -262,10 +264,10 @@ async def end_provisioning(call: Call[None, None, ServicePath, Member], postern:
 
 @endpoint.get(f"{_PROVISIONING}/preview/{{user_id}}", caller=_IN_PERSON, verb="provisioning preview", tags=_TAGS)
 async def preview_provisioning(call: Call[None, None, MemberTherePath, Member], postern: Postern) -> PreviewThereRecord:
-    """See what would be sent of a person, and why something would not
+    """Preview what would be sent about a person, and why values are missing
 
-    The preview is made by the code that sends, with the settings as they are now. Nothing is sent. The answer is 404 for people who are no
-    members of your organization.
+    The preview uses the code that sends, with the current settings. Nothing is sent. The response is 404 for people who are not members of
+    your organization.
     """
     found = await postern.federation.provisioning.preview(call.caller, call.path.service_slug, UserId(call.path.user_id))
     return PreviewThereRecord(

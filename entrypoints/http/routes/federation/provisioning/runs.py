@@ -43,20 +43,20 @@ _IN_PERSON: Final = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
 
 class ProvisioningRunPath(ServicePath, frozen=True):
     run_id: UUID
-    """The id of the run."""
+    """The ID of the run."""
 
 
 class PersonTherePath(ServicePath, frozen=True):
     user_id: UUID
-    """The person's id."""
+    """The person's ID."""
 
 
 class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A run: what a look at people has done in the system of the application, or would do."""
+    """A sync run: what it has done in the target system, or would do."""
 
     id: Id
     kind: Annotated[ProvisioningRunKind, example("whole")]
-    """`plan` looks at everybody and does nothing; `whole` looks at everybody; `changes` looks at those whom something has changed."""
+    """`plan` is a preview of everyone; `whole` syncs everyone; `changes` syncs the people affected by a change."""
     state: Annotated[ProvisioningRunState, example("waiting")]
     """`running`, `done`, `failed`, `waiting` for an owner, `agreed` by an owner and carried out by another run, `left` by an owner, or
     `over`, when a newer run has taken its place.
@@ -66,56 +66,58 @@ class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
     """When it ended; null while it is under way."""
     made: Annotated[int, example(3)]
-    """The number of people whom it has made there."""
+    """The number of users created in the target system."""
     matched: Annotated[int, example(20)]
-    """The number of people who were there already."""
+    """The number of users that already existed in the target system."""
     changed: Annotated[int, example(12)]
-    """The number of people who have changed here."""
+    """The number of users updated because of changes in Postern."""
     overwritten: Annotated[int, example(2)]
-    """The number of people who were different there, and have been written over."""
+    """The number of users that differed in the target system and were overwritten."""
     ended: Annotated[int, example(1)]
-    """The number of people who are no longer active there. A plan would end them."""
+    """The number of users deprovisioned; in a preview, the number that would be."""
     left_out: Annotated[int, example(2)]
-    """The number of people whom it has left out, or whom the other system has refused."""
+    """The number of people skipped, or rejected by the target system."""
     unchanged: Annotated[int, example(180)]
-    """The number of people of whom nothing was sent."""
+    """The number of people for whom nothing was sent."""
     held_back: Annotated[int, example(40)]
-    """The number of people whom it would end if an owner let it go on."""
+    """The number of people who would be deprovisioned after an owner's approval."""
     adoptable: Annotated[int, example(18)]
-    """The number of people of a plan whose account there has another `externalId`, and whose email address counts for your organization.
-    They are among those left out. An owner can let them take the accounts over.
+    """The number of people in a preview whose account in the target system has another `externalId`, and whose email address is verified
+    for your organization. They are among the skipped. An owner can approve the takeover of the accounts.
     """
     adopts: Annotated[bool, example(False)]
-    """Whether an owner has let these people take the accounts over."""
+    """Whether an owner has approved the takeover of these accounts."""
     why: Annotated[str, example("timeout")] | None
-    """Why it failed, in one word."""
+    """Why it failed, as a code."""
     digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of people and what happens to them, for a run that waits. An owner who lets it go on sends it back."""
+    """The digest of the affected people and actions, for a run that awaits approval. An owner sends it back to approve the run."""
 
 
 class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A person whom a run names."""
+    """A person whom a sync run affects."""
 
     what: Annotated[DoneThere, example("left_out")]
     """`made`, `matched`, `changed`, `overwritten`, `ended` or `left_out`."""
     why: Annotated[str, example("address_not_proved")] | None
-    """Why, in one word: ours, or the `scimType` of the other system."""
+    """The reason code of Postern, or the `scimType` of the target system."""
     user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
-    """The person's id; null for somebody who was deleted here."""
+    """The person's ID; null if the person was deleted in Postern."""
     named: Annotated[str, example("ada@acme.example")] | None
-    """The address of a member; of anybody else, the name that was sent."""
+    """The email address of a member; for anyone else, the user name that was sent."""
     attributes: Annotated[Sequence[str], example(["displayName"])]
-    """The attributes that were written; in a plan, all that would be written or removed."""
+    """The attributes that were written; in a preview, all that would be written or removed."""
     former_external_id: Annotated[str, example("00u1a2b3c4")] | None
-    """The other `externalId` of the account there: in a plan of one that could be taken over, in a run of one that was."""
+    """The other `externalId` of the account in the target system: in a preview, of an account that could be taken over; in a run, of one
+    that was.
+    """
 
 
 class AgreedRun(ConfirmedSettings, frozen=True, kw_only=True):
-    """What the owner says yes to."""
+    """What the owner approves."""
 
     adopt: Annotated[bool, example(False)] = False
-    """Whether the people whom the plan counts as `adoptable` take over the accounts there: their `externalId` is replaced. Without it, they
-    are left out.
+    """Whether the people whom the preview counts as `adoptable` take over the accounts in the target system: their `externalId` is
+    replaced. Without it, they are skipped.
     """
 
 
@@ -126,18 +128,18 @@ class ProvisioningPeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A filter on the people of a run."""
 
     what: DoneThere | None = None
-    """Only people with whom this was done."""
+    """Only people with this result."""
     after: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$", max_length=9), example("100")] | None = None
     """The `next` of the page before."""
     limit: _Limit = DEFAULT_PAGE_LIMIT
-    """The largest number of people in the answer. A number above the maximum is refused."""
+    """The maximum number of people to return. Values above the maximum are rejected."""
 
 
 class ProvisioningRunPeople(msgspec.Struct, frozen=True):
-    """One page of the people of a run."""
+    """One page of the people of a sync run."""
 
     people: Sequence[ProvisioningRunPersonRecord]
-    """The people on this page, in the order in which the run has come to them."""
+    """The people on this page, in processing order."""
     next: Annotated[str, example("100")] | None
     """Send it as `after` to get the next page; null on the last page."""
 
@@ -146,34 +148,36 @@ class PeopleThereQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A filter on the people in the system of an application."""
 
     place: PlaceThere | None = None
-    """Only people who stand so."""
+    """Only people in this state."""
     after: UUID | None = None
     """The `next` of the page before."""
     limit: _Limit = DEFAULT_PAGE_LIMIT
-    """The largest number of people in the answer. A number above the maximum is refused."""
+    """The maximum number of people to return. Values above the maximum are rejected."""
 
 
 class PersonThereRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A person in the system of the application, as far as it is known here."""
+    """A provisioned user, as far as Postern knows."""
 
     user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The person's id."""
+    """The person's ID."""
     named: Annotated[str, example("ada@acme.example")] | None
-    """The address of a member; of anybody else, the name that was sent."""
+    """The email address of a member; for anyone else, the user name that was sent."""
     far_id: Annotated[str, example("2819c223")] | None
-    """The id there; null for somebody who is not there."""
+    """The ID in the target system; null if the user does not exist there."""
     place: Annotated[PlaceThere, example("sent")]
-    """`sent`, `left_out` by us, `refused` by the other system, `to_end` or `to_delete` if that has failed so far."""
+    """`sent`, `left_out` (skipped by Postern), `refused` (rejected by the target system), or `to_end` or `to_delete` if deprovisioning has
+    failed so far.
+    """
     is_active: Annotated[bool, example(True)]
-    """Whether the person is active there."""
+    """Whether the user is active in the target system."""
     why: Annotated[str, example("uniqueness")] | None
-    """Why not, in one word: ours, or the `scimType` of the other system."""
+    """The reason: a code of Postern, or the `scimType` of the target system."""
     changed_at: datetime
-    """When this was found out."""
+    """When this was determined."""
 
 
 class PeopleThere(msgspec.Struct, frozen=True):
-    """One page of the people in the system of an application."""
+    """One page of provisioned users."""
 
     people: Sequence[PersonThereRecord]
     """The people on this page."""
@@ -186,50 +190,52 @@ class SystemsOfPersonPath(OrganizationPath, frozen=True):
 
 
 class PersonsSystemRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The system of an application, and how a person stands in it."""
+    """The system of an application, and the person's status in it."""
 
     service_slug: SlugOfService
     service_name: Annotated[str, example("Board")]
     """The application's name."""
     place: Annotated[PlaceThere, example("sent")]
-    """`sent`, `left_out` by us, `refused` by the other system, `to_end` or `to_delete` if that has failed so far."""
+    """`sent`, `left_out` (skipped by Postern), `refused` (rejected by the target system), or `to_end` or `to_delete` if deprovisioning has
+    failed so far.
+    """
     is_active: Annotated[bool, example(True)]
-    """Whether the person is active there."""
+    """Whether the user is active in the target system."""
     why: Annotated[str, example("uniqueness")] | None
-    """Why not, in one word: ours, or the `scimType` of the other system."""
+    """The reason: a code of Postern, or the `scimType` of the target system."""
     changed_at: datetime
-    """When this was found out."""
+    """When this was determined."""
 
 
 class StartedProvisioning(msgspec.Struct, frozen=True):
-    """A look begins within a minute."""
+    """A sync run begins within a minute."""
 
     started: bool
     """Always true."""
 
 
 class FarExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to the system of the application, and its answer, without values of people."""
+    """A SCIM request to the target system and its response, without values of people."""
 
     at: datetime
-    """When it was asked."""
+    """When the request was sent."""
     method: Annotated[str, example("POST")]
     """The method."""
     path: Annotated[str, example("/Users")]
-    """The form of the address, without ids and values."""
+    """The path pattern, without IDs and values."""
     status: Annotated[int, example(409)] | None
-    """The status of the answer; null if there was none."""
+    """The status code of the response; null if there was none."""
     scim_type: Annotated[str, example("uniqueness")] | None
-    """The type of the error in the words of SCIM."""
+    """The SCIM error type."""
     said: Annotated[str, example("… is taken")]
-    """The text of the other system, without what was sent and without anything that looks like a person's; or why there was no answer."""
+    """The error text of the target system, without the values that were sent and without personal data; or why no response came."""
     has_failed: Annotated[bool, example(True)]
     """Whether it failed. The last fifty of each kind are kept for a week."""
 
 
 @endpoint.get(_RUNS, caller=_IN_PERSON, verb="provisioning-run list", tags=_TAGS)
 async def list_provisioning_runs(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ProvisioningRunRecord]:
-    """List the runs that send people to the system of an application
+    """List the sync runs of an application's provisioning
 
     The last fifty of the last thirty days, the newest first.
     """
@@ -238,9 +244,9 @@ async def list_provisioning_runs(call: Call[None, None, ServicePath, Member], po
 
 @endpoint.post(_RUNS, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(Conflict,), verb="provisioning-run create", tags=_TAGS)
 async def create_provisioning_run(call: Call[None, None, ServicePath, Member], postern: Postern) -> StartedProvisioning:
-    """Look at everybody again, and send what differs
+    """Start a full sync run
 
-    The run begins within a minute. It is a plan as long as no owner has let the first one go on.
+    The run begins within a minute. It is a preview until an owner has approved the first one.
     """
     await postern.federation.provisioning_runs.start(call.caller, call.path.service_slug, call.actor)
     return StartedProvisioning(started=True)
@@ -248,9 +254,9 @@ async def create_provisioning_run(call: Call[None, None, ServicePath, Member], p
 
 @endpoint.get(_RUN, caller=_IN_PERSON, verb="provisioning-run get", tags=_TAGS)
 async def get_provisioning_run(call: Call[None, None, ProvisioningRunPath, Member], postern: Postern) -> ProvisioningRunRecord:
-    """Get a run that sends people to the system of an application
+    """Get a sync run of an application's provisioning
 
-    A run that is under way says how far it has come when it has ended.
+    A run in progress shows its counts when it has ended.
     """
     return _run(await postern.federation.provisioning_runs.get(*_of(call)))
 
@@ -259,9 +265,9 @@ async def get_provisioning_run(call: Call[None, None, ProvisioningRunPath, Membe
 async def list_provisioning_run_people(
     call: Call[None, ProvisioningPeopleQuery, ProvisioningRunPath, Member], postern: Postern
 ) -> ProvisioningRunPeople:
-    """List the people whom a run names
+    """List the people that a sync run affects
 
-    A plan names everybody whom it would make, match or end. A run names those with whom it has done something.
+    A preview lists everyone whom it would create, match or deprovision. A run lists the people for whom it has done something.
     """
     query = call.query
     what = None if query.what is None else query.what.value
@@ -280,12 +286,12 @@ async def list_provisioning_run_people(
     tags=_TAGS,
 )
 async def approve_provisioning_run(call: Call[AgreedRun, None, ProvisioningRunPath, Member], postern: Postern) -> ProvisioningRunRecord:
-    """Let a run that waits do what it would do
+    """Approve a sync run
 
-    Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection has
-    other settings by now, be it in a draft, the answer is 409. Another run carries it out within a minute. Whom that run would end besides
-    stops it again. With `adopt`, exactly the accounts that the plan names with a `former_external_id` are taken over.
-    You need a recent proof of who you are: of the second factor, if you have one.
+    Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection's
+    settings have changed, even in a draft, the response is 409. Another run carries it out within a minute, and stops again if it would
+    deprovision further users. With `adopt`, exactly the accounts that the preview lists with a `former_external_id` are taken over.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     runs, body = postern.federation.provisioning_runs, call.body
     return _run(await runs.go_on(*_of(call), call.actor, seen=body.digest, adopts=body.adopt))
@@ -301,19 +307,19 @@ async def approve_provisioning_run(call: Call[AgreedRun, None, ProvisioningRunPa
     tags=_TAGS,
 )
 async def decline_provisioning_run(call: Call[None, None, ProvisioningRunPath, Member], postern: Postern) -> ProvisioningRunRecord:
-    """Let a run do nothing
+    """Discard a sync run
 
-    Only an owner can do this. The people stay active there, and you are not asked again about the same people. After the first plan, no run
-    begins before somebody starts one. You need a recent proof of who you are: of the second factor, if you have one.
+    Only an owner can do this. The users stay active in the target system, and the same users do not need approval again. After the first
+    preview, no run begins until someone starts one. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     return _run(await postern.federation.provisioning_runs.leave(*_of(call), call.actor))
 
 
 @endpoint.get(_PEOPLE, caller=_IN_PERSON, verb="provisioning people", tags=_TAGS)
 async def list_people_there(call: Call[None, PeopleThereQuery, ServicePath, Member], postern: Postern) -> PeopleThere:
-    """List the people whom a connection has sent to the system of an application
+    """List the provisioned users of an application
 
-    Those who were left out or refused are among them, with the reason. People who were deleted here are not.
+    Skipped and rejected people are included, with the reason. People who were deleted in Postern are not.
     """
     query = call.query
     after = None if query.after is None else UserId(query.after)
@@ -324,9 +330,9 @@ async def list_people_there(call: Call[None, PeopleThereQuery, ServicePath, Memb
 
 @endpoint.get("/api/organizations/{org_slug}/users/{user_id}/provisioning", caller=_IN_PERSON, verb="provisioning person", tags=_TAGS)
 async def list_systems_of_person(call: Call[None, None, SystemsOfPersonPath, Member], postern: Postern) -> Sequence[PersonsSystemRecord]:
-    """List the systems to which a person is sent, and how they stand there
+    """List the systems that a person is provisioned to, with the status in each
 
-    The answer is 404 for people whom no connection of your organization has met.
+    The response is 404 for people whom no connection of your organization has processed.
     """
     runs = postern.federation.provisioning_runs
     return [_system(one) for one in await runs.of_person(call.caller, UserId(call.path.user_id))]
@@ -334,9 +340,9 @@ async def list_systems_of_person(call: Call[None, None, SystemsOfPersonPath, Mem
 
 @endpoint.post(f"{_PEOPLE}/{{user_id}}/try-again", caller=_IN_PERSON, limit=CREDENTIALS, verb="provisioning try-again", tags=_TAGS)
 async def retry_person_there(call: Call[None, None, PersonTherePath, Member], postern: Postern) -> StartedProvisioning:
-    """Send a person to the system of an application again
+    """Provision a person again
 
-    The person is looked at within a minute, as they are then.
+    The person is processed within a minute, with their current values.
     """
     path = call.path
     await postern.federation.provisioning_runs.try_again(call.caller, path.service_slug, UserId(path.user_id), call.actor)
@@ -345,9 +351,9 @@ async def retry_person_there(call: Call[None, None, PersonTherePath, Member], po
 
 @endpoint.get(f"{_CONNECTION}/exchanges", caller=_IN_PERSON, verb="provisioning exchanges", tags=_TAGS)
 async def list_far_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[FarExchangeRecord]:
-    """List what was asked of the system of an application, and what it answered
+    """List the recent SCIM exchanges with the system of an application
 
-    The last fifty exchanges, and the last fifty that failed, of the last week; the newest first. They have no values of people.
+    The last fifty exchanges, and the last fifty that failed, of the last week; the newest first. They contain no values of people.
     """
     return [_exchange(one) for one in await postern.federation.provisioning_runs.exchanges(call.caller, call.path.service_slug)]
 

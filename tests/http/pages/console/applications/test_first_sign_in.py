@@ -204,7 +204,7 @@ async def test_the_sign_in_appears_with_the_person_and_the_claims_and_then_it_is
     shown = await now(console, board)
     assert "data-over" in shown
     (ada,) = console.people.rows("select email from users where id = %s", console.ada.user)
-    assert f"{ada['email']} has signed in" in shown
+    assert f"{ada['email']} signed in" in shown
     assert "<code>openid</code>" in shown
     assert "<code>email</code>" in shown
     assert str(console.ada.user) in shown
@@ -226,7 +226,7 @@ async def test_who_may_not_list_end_users_reads_that_somebody_has_signed_in(cons
     assert "Waiting for" in tab.page.text
     await sign_in(console, secret[0])
     shown = await now(console, board, tab=tab)
-    assert "Somebody has signed in" in shown
+    assert "A sign-in succeeded" in shown
     assert "maker@example.org" not in shown
     assert str(person.user) not in shown
     console.ada = own
@@ -280,7 +280,7 @@ async def test_a_second_page_of_one_person_ends_the_first(
     (second,) = waiting(console)
     assert second["id"] != first["id"]
     tab = await console.tab.open(f"/ui/o/acme{board}/first-sign-in/now?page={first['id']}")
-    assert "This page no longer waits" in tab.shown.body.decode()
+    assert "This page stopped waiting: another page is waiting instead" in tab.shown.body.decode()
     assert "data-over" in tab.shown.body.decode()
 
 
@@ -293,7 +293,7 @@ async def test_the_page_says_when_it_has_stopped_and_waits_again_when_asked(cons
         "update awaited_sign_ins set began_at = began_at - interval '11 minutes', ends_at = ends_at - interval '11 minutes'"
     )
     shown = await now(console, board)
-    assert "This page has stopped looking" in shown
+    assert "No sign-in was detected. This page stopped waiting" in shown
     # Whose browser sent which request is told no longer, and then it is gone.
     assert "localhost:3001" not in shown
     assert await sweep(postern.foundation.pool, "PastAwaitedSignIns").delete_expired(10) == 1
@@ -451,7 +451,7 @@ async def test_markup_and_marks_of_direction_in_names_are_text(console: ConsoleS
     shown = [await now(console, board)]
     await sign_in(console, secret[0], client=str(service["id"]))
     shown.append(await now(console, board))
-    assert "has signed in" in shown[1]
+    assert "signed in" in shown[1]
     user = console.ada.user
     for place in (f"/people/{user}/why", f"{board}/who", f"/people/users/{user}/opens", f"{board}/first-sign-in"):
         tab = await console.at(place)

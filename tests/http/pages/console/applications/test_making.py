@@ -14,7 +14,7 @@ SECRET = re.compile(r"cs_[A-Za-z0-9]{6}_[A-Za-z0-9_-]{20,}")
 async def test_an_empty_list_says_how_the_first_one_comes(console: ConsoleScene) -> None:
     tab = await console.at(AT)
     assert tab.status == 200
-    assert "No applications yet" in tab.page.text
+    assert "No applications" in tab.page.text
     assert f"/ui/o/acme{AT}/~new" in tab.page.links
 
 
@@ -70,12 +70,12 @@ async def test_each_question_that_was_left_out_is_named(console: ConsoleScene) -
     await console.at(f"{AT}/~new")
     tab = await console.submit(f"{AT}/~new", name=" ", kind="", addresses="")
     assert tab.status == 400
-    assert "Give the application a name." in tab.page.text
-    assert "Choose what the application is." in tab.page.text
+    assert "Enter a name for the application." in tab.page.text
+    assert "Choose a framework or an application type." in tab.page.text
     await console.at(f"{AT}/~new")
     tab = await console.submit(f"{AT}/~new", name="Billing", kind="web", addresses="")
     assert tab.status == 400
-    assert "Give at least one address" in tab.page.text
+    assert "Enter at least one redirect URI" in tab.page.text
     assert console.people.rows("select from services") == []
 
 
@@ -83,7 +83,7 @@ async def test_a_refused_address_stands_at_its_question_and_the_rest_stays(conso
     await console.at(f"{AT}/~new")
     tab = await console.submit(f"{AT}/~new", name="Billing", kind="web", addresses="http://billing.example.com/")
     assert tab.status == 400
-    assert "http:// is only for localhost" in tab.page.text
+    assert "http:// is allowed only for localhost" in tab.page.text
     fields = console.fields(f"{AT}/~new").fields
     assert fields["addresses"] == "http://billing.example.com/"
     assert fields["name"] == "Billing"
@@ -147,7 +147,7 @@ async def test_a_framework_without_a_server_gets_no_secret(console: ConsoleScene
 
 async def test_an_address_that_the_lines_do_not_come_back_to_is_said(console: ConsoleScene) -> None:
     await made(console, kind="nextjs", addresses="https://app.example.com/elsewhere", elsewhere="yes")
-    assert "does not have yet: https://app.example.com/api/auth/callback/postern" in console.tab.page.text
+    assert "that is not registered for the application: https://app.example.com/api/auth/callback/postern" in console.tab.page.text
     assert "export APP_URL=https://app.example.com " in console.tab.page.text
 
 
@@ -215,7 +215,7 @@ async def test_an_application_behind_a_proxy_has_its_host_at_once_and_lines_with
     assert secret is not None
     assert f"header_up X-Postern-Proxy {secret[0]}" in page
     assert "wiki.acme.example {" in page
-    assert "host is missing: nothing comes through" not in page
+    assert "No host is configured for the reverse proxy" not in page
     # Whatever is behind a proxy reads nothing of ours.
     assert "OIDC_CLIENT_ID" not in page
     assert console.people.rows("select host from proxy_hosts") == [{"host": "wiki.acme.example"}]
@@ -223,7 +223,7 @@ async def test_an_application_behind_a_proxy_has_its_host_at_once_and_lines_with
 
 async def test_a_host_without_a_proof_is_refused_in_words_and_the_application_stays(console: ConsoleScene) -> None:
     await made(console, kind="proxy", addresses="wiki.acme.example")
-    assert "wiki.acme.example lies in no domain that your organization has proved" in console.tab.page.text
+    assert "wiki.acme.example is not in a verified domain of your organization" in console.tab.page.text
     assert f"/ui/o/acme{AT}/billing/proxy" in console.tab.page.links
     assert console.people.rows("select host from proxy_hosts") == []
     assert console.people.rows("select service_type from services") == [{"service_type": "proxy"}]
@@ -233,7 +233,7 @@ async def test_a_framework_at_another_address_asks_for_it(console: ConsoleScene)
     await console.at(f"{AT}/~new")
     tab = await console.submit(f"{AT}/~new", name="Billing", kind="flask", addresses=" ", elsewhere="yes")
     assert tab.status == 400
-    assert "Give at least one address" in tab.page.text
+    assert "Enter at least one redirect URI" in tab.page.text
     assert console.fields(f"{AT}/~new").fields["elsewhere"] == ["yes"]
     await console.submit(f"{AT}/~new", addresses=CALLBACK)
     assert console.people.rows("select redirect_uris from services") == [{"redirect_uris": [CALLBACK]}]
@@ -255,7 +255,7 @@ async def test_few_kinds_are_in_sight_and_whoever_has_chosen_another_sees_it(con
         ("https://wiki.acme.example:8443/start", "wiki.acme.example:8443 has a port"),
         ("wiki", "wiki has no dot"),
         ("http://localhost:3000", "localhost:3000 has a port"),
-        ("*.acme.example", "Enter a name with a dot"),
+        ("*.acme.example", "Enter a host name with a dot"),
         ("wiki.acme.example\nWiki.acme.example", "Enter each line only once"),
     ],
 )
@@ -271,5 +271,5 @@ async def test_a_host_that_cannot_be_served_is_refused_where_it_is_typed(host: s
 
 async def test_an_application_behind_a_proxy_without_a_host_says_that_one_is_missing(console: ConsoleScene) -> None:
     await made(console, kind="proxy", addresses="")
-    assert "host is missing: nothing comes through" in console.tab.page.text
+    assert "No host is configured for the reverse proxy" in console.tab.page.text
     assert "wiki.example.com {" in console.tab.page.text

@@ -39,7 +39,7 @@ async def test_without_a_choice_the_address_tells_the_framework_or_none_is_open(
     for asked in (plain, f"{plain}?built_with=nonsense", f"{plain}?built_with=nginx"):
         await console.at(asked)
         assert (console.tab.status, shown(console)) == (200, [])
-        assert "Choose what the application is built with" in console.tab.page.text
+        assert "Choose the application\u2019s framework" in console.tab.page.text
     await console.at(f"{plain}?built_with=nextjs")
     assert set(shown(console)) == {"nextjs"}
 
@@ -53,14 +53,14 @@ async def test_behind_a_proxy_the_first_card_shows_what_a_proxy_uses(console: Co
     page = console.tab.page.text
     assert order(console)[:3] == ["sign_ins", "values", "lines"]
     for words in (
-        "What your proxy uses",
+        "Proxy settings",
         "wiki.acme.example",
         "/proxy/check",
-        "/public: Nothing: the path is open",
-        "Remote-User: The e-mail",
+        "/public: None (public)",
+        "Remote-User: Email address",
     ):
         assert words in page, words
-    for words in ("Client id", "Discovery address", "Issuer", "Audience"):
+    for words in ("Client ID", "Discovery URL", "Issuer", "Audience"):
         assert words not in page, words
     for key in ("caddy", "nginx", "traefik"):
         await console.at(f"{wiki}?built_with={key}")
@@ -72,7 +72,7 @@ async def test_behind_a_proxy_the_first_card_shows_what_a_proxy_uses(console: Co
 async def test_a_proxy_without_a_host_says_so(console: ConsoleScene) -> None:
     wiki = await made(console, "Wiki", kind="proxy", addresses="")
     await console.at(wiki)
-    assert "host is missing: nothing comes through" in console.tab.page.text
+    assert "No host is configured for the reverse proxy" in console.tab.page.text
     assert f"/ui/o/acme{wiki}/proxy" in console.tab.page.links
 
 
@@ -87,8 +87,9 @@ def test_the_lines_for_traefik_are_those_of_its_guide() -> None:
 async def test_what_hung_at_the_edge_are_sections_with_a_sentence(console: ConsoleScene) -> None:
     billing = await made(console)
     for tab, places in (
-        ("sign-in", ("sessions", "first-sign-in", "refusals", "logout-notices", "saml")),
-        ("tokens", ("token-preview", "public-keys", "user-keys", "signals")),
+        ("sign-in", ("sessions", "saml", "claims", "token-preview", "first-sign-in", "refusals", "logout-notices")),
+        ("access", ("who", "people-there", "signals")),
+        ("tokens", ("public-keys", "user-keys")),
     ):
         await console.at(f"{billing}/{tab}")
         body = console.tab.shown.body.decode()

@@ -33,7 +33,7 @@ async def test_what_is_sent_is_chosen_row_by_row(console: ConsoleScene, billing:
     assert "name.familyName" in console.tab.page.text
     rows = ["userName", "address", "", "title", "constant", "Friend"]
     tab = await console.submit(f"{at}/change", preset="generic", base_url=far.url, mapping=rows)
-    assert "title fixed text Friend" in tab.page.text
+    assert "title fixed value Friend" in tab.page.text
     assert "name.familyName" not in tab.page.text
     rows = ["userName", "address", "x", "password", "constant", "Friend", "title", "", ""]
     tab = await console.submit(f"{at}/change", preset="generic", base_url=far.url, mapping=rows)
@@ -54,7 +54,7 @@ async def test_what_is_sent_is_chosen_row_by_row(console: ConsoleScene, billing:
 
 async def test_a_person_s_page_says_where_they_were_sent(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
     person = f"/people/{console.ada.user}"
-    assert "In other systems" not in (await console.at(person)).page.text
+    assert "Accounts in other systems" not in (await console.at(person)).page.text
     at = await drafted(console, billing, far)
     far.refuses = {console.ada.email: (400, "invalidValue", "no such thing")}
     await console.at(f"{at}/activate")
@@ -65,8 +65,8 @@ async def test_a_person_s_page_says_where_they_were_sent(console: ConsoleScene, 
     await console.submit(f"{at}/runs/{run['id']}/go-on")
     await step(console)
     tab = await console.at(person)
-    assert "In other systems" in tab.page.text
-    assert "Refused there" in tab.page.text
+    assert "Accounts in other systems" in tab.page.text
+    assert "Rejected" in tab.page.text
     assert f"/ui/o/acme{billing}/people-there" in tab.page.links
 
 
@@ -81,7 +81,7 @@ async def step(console: ConsoleScene) -> None:
 async def test_an_owner_connects_and_people_arrive(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
     assert f"/ui/o/acme{billing}/people-there" in (await console.at(f"{billing}/access")).page.links
     tab = await console.at(f"{billing}/people-there")
-    assert "People are sent nowhere" in tab.page.text
+    assert "Provisioning is not set up" in tab.page.text
     at = await drafted(console, billing, far)
     assert "Draft" in console.tab.page.text
     assert far.token not in console.tab.page.text
@@ -92,7 +92,7 @@ async def test_an_owner_connects_and_people_arrive(console: ConsoleScene, billin
     await step(console)
     (run,) = console.people.rows("select id from provisioning_runs")
     tab = await console.at(f"{at}/runs/{run['id']}")
-    assert "Nothing of this is done yet" in tab.page.text
+    assert "This run is a preview: nothing has changed yet" in tab.page.text
     assert console.ada.email in tab.page.text
     assert far.writes() == []
     await console.at(f"{at}/runs/{run['id']}/go-on")
@@ -111,11 +111,11 @@ async def test_an_owner_ticks_a_box_of_its_own_to_take_accounts_over(console: Co
     await step(console)
     (run,) = console.people.rows("select id from provisioning_runs")
     said = (await console.at(f"{at}/runs/{run['id']}")).page.text
-    assert "The account there has another externalId" in said
-    assert "externalId so far: 00u1a2b3c4" in said
+    assert "The account in the target system has a different externalId" in said
+    assert "externalId before this run: 00u1a2b3c4" in said
     assert 'emails[type eq "work"].value' in said, "what would be changed"
     box = (await console.at(f"{at}/runs/{run['id']}/go-on")).page.text
-    assert "Take over 1 account that has another externalId" in box
+    assert "Take over 1 account that has a different externalId" in box
     # Without the tick, they are skipped as before.
     assert 'name=adopt type=checkbox value="yes"' in console.tab.shown.body.decode()
     assert "checked" not in console.tab.shown.body.decode().split("name=adopt")[1].split(">")[0]
@@ -146,7 +146,7 @@ async def test_an_address_inside_is_refused_at_the_form(console: ConsoleScene, b
     await console.at(at)
     tab = await console.submit(f"{at}/change", preset="generic", base_url="https://169.254.169.254/scim/v2", token=far.token)
     assert tab.status == 400
-    assert "This address is not public" in tab.page.text
+    assert "This URL or host is not public" in tab.page.text
     assert console.people.rows("select id from provisioning_connections") == []
 
 
@@ -162,7 +162,7 @@ def test_each_reason_why_a_run_failed_has_words(code: str, language: Language) -
 def test_a_list_that_is_not_there_says_to_look_at_the_url(status: str) -> None:
     text = shipped_pages().text(Language.ENGLISH)
     assert fault_words(SimpleNamespace(why=f"status_{status}"), text) == (
-        f"The other system answered {status} when asked for its people. Check the base URL: a mistyped one is the usual cause."
+        f"The target system returned {status} when Postern listed its users. Check the base URL: a typo is the usual cause."
     )
-    assert fault_words(SimpleNamespace(why="status_422"), text) == "The other system answered 422 when asked for its people."
+    assert fault_words(SimpleNamespace(why="status_422"), text) == "The target system returned 422 when Postern listed its users."
     assert fault_words(SimpleNamespace(why=None), text) == ""

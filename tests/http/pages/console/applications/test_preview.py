@@ -21,10 +21,10 @@ async def test_each_claim_is_shown_with_its_source_and_each_missing_one_with_the
     tab = await console.at(f"{billing}/token-preview?person={address}")
     assert tab.status == 200
     text = tab.page.text
-    assert "Anybody with an account may sign in to the application." in text
+    assert "Anyone with an account can sign in to the application." in text
     assert "has not been asked for consent yet" in text
     assert str(console.ada.user) in text
-    assert "The token itself" in text
+    assert "Token" in text
     assert "acme/owner" in text
     assert "the person has not allowed the application to learn it" in text
     by_id = await console.at(f"{billing}/token-preview?person={console.ada.user}&scope_openid=yes")
@@ -37,14 +37,14 @@ async def test_people_without_a_tie_are_nobody(console: ConsoleScene, billing: s
     for person in (address_of(console, stranger.user), str(stranger.user), "nobody@example.org"):
         tab = await console.at(f"{billing}/token-preview?person={person}")
         assert tab.status == 404
-        assert "Nobody of this name" in tab.page.text
+        assert "No member of the organization and no user of the application has this email address or ID" in tab.page.text
     assert (await console.at(f"{billing}/token-preview?person=nobody")).status == 400
 
 
 async def test_a_person_who_would_be_turned_away_and_the_rule_that_decides(console: ConsoleScene, billing: str) -> None:
     console.people.change("update services set sign_in_policy = 'assigned'")
     tab = await console.at(f"{billing}/token-preview?person={console.ada.user}")
-    assert "Only people with a role may sign in, and this person has none." in tab.page.text
+    assert "Only people with a role can sign in to the application, and this person has none." in tab.page.text
 
 
 async def go_through(console: ConsoleScene, billing: str, password: str) -> None:
@@ -77,9 +77,9 @@ async def test_a_test_sign_in_asks_for_the_password_and_ends_on_the_claims(conso
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("update services set trusted = true", "would now go back to Billing without a question"),
-        ("update services set sign_in_policy = 'assigned'", "does not let you in"),
-        ("update services set redirect_uris = '{}'", "has no sign-in address"),
+        ("update services set trusted = true", "would now be redirected to Billing"),
+        ("update services set sign_in_policy = 'assigned'", "you do not have access to"),
+        ("update services set redirect_uris = '{}'", "has no redirect URI"),
         (
             "update services set service_type = 'api', redirect_uris = '{https://a.example/}'; delete from client_secrets",
             "needs a client secret",
@@ -116,7 +116,7 @@ async def test_a_test_of_another_session_is_out_of_date(console: ConsoleScene, b
 
 async def test_recent_refusals_show_what_was_received_beside_what_is_registered(console: ConsoleScene, billing: str) -> None:
     tab = await console.at(f"{billing}/refusals")
-    assert "Nothing was refused" in tab.page.text
+    assert "No failed requests" in tab.page.text
     (service,) = console.people.rows("select client_id from services")
     async with trio.open_nursery() as nursery:
         recorder = console.postern.federation.refusal_recorder
@@ -128,7 +128,7 @@ async def test_recent_refusals_show_what_was_received_beside_what_is_registered(
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()
     tab = await console.at(f"{billing}/refusals")
-    assert "This sign-in address is not registered" in tab.page.text
+    assert "The redirect URI is not registered" in tab.page.text
     assert f"Received {CALLBACK}/" in tab.page.text
     assert f"Registered or expected {CALLBACK}" in tab.page.text
     assert f"/ui/o/acme{billing}/sign-in" in tab.page.links

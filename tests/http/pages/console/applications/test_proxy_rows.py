@@ -107,8 +107,8 @@ async def test_rows_become_the_lines_that_the_api_has(console: ConsoleScene) -> 
     assert console.tab.status == 200
     assert kept(console) == {"rules": ["/public open", "/ signed_in"], "headers": ["Remote-User email", "X-Team groups"]}
     page = console.tab.page.text
-    assert "/public Nothing: the path is open" in page
-    assert "X-Team The teams" in page
+    assert "/public None (public)" in page
+    assert "X-Team Teams" in page
     # The form shows what the lines say, and an empty row at the end is none.
     await console.at(f"{at}/change")
     fields = console.fields(f"{at}/change").fields
@@ -120,16 +120,16 @@ async def test_rows_become_the_lines_that_the_api_has(console: ConsoleScene) -> 
 @pytest.mark.parametrize(
     ("rules", "place", "said"),
     [
-        (["", "open", ""], "rules-1-path", "Enter a text"),
-        (["/x role", "open", ""], "rules-1-path", "This rule never fits"),
-        (["/x//y", "open", ""], "rules-1-path", "This rule never fits"),
-        (["/x", "", "", "/.postern/x", "open", ""], "rules-2-path", "own, so this rule never fits"),
-        (["/x", "", "", "/X", "open", ""], "rules-2-path", "Another rule has this path already"),
-        (["/x", "role", ""], "rules-1-name", "Enter a text"),
-        (["/x", "role", "editor admin"], "rules-1-name", "no such role or permission"),
-        (["/x", "role", "nobody"], "rules-1-name", "no such role or permission"),
-        (["/x", "", "editor"], "rules-1-name", "Only a role or a permission has a name"),
-        (["/x", "whatever", ""], "rules-1-asks", "Choose one entry of the list"),
+        (["", "open", ""], "rules-1-path", "Enter text"),
+        (["/x role", "open", ""], "rules-1-path", "This rule can never match"),
+        (["/x//y", "open", ""], "rules-1-path", "This rule can never match"),
+        (["/x", "", "", "/.postern/x", "open", ""], "rules-2-path", "reserved for Postern, so this rule can never match"),
+        (["/x", "", "", "/X", "open", ""], "rules-2-path", "Another rule already has this path"),
+        (["/x", "role", ""], "rules-1-name", "Enter text"),
+        (["/x", "role", "editor admin"], "rules-1-name", "does not have this role or permission"),
+        (["/x", "role", "nobody"], "rules-1-name", "does not have this role or permission"),
+        (["/x", "", "editor"], "rules-1-name", "A name applies only to a role or permission"),
+        (["/x", "whatever", ""], "rules-1-asks", "Choose an entry from the list"),
     ],
 )
 async def test_a_refused_rule_is_said_at_its_field(rules: list[str], place: str, said: str, console: ConsoleScene) -> None:
@@ -147,10 +147,10 @@ async def test_a_refused_rule_is_said_at_its_field(rules: list[str], place: str,
 @pytest.mark.parametrize(
     ("headers", "place", "said"),
     [
-        (["", "email"], "headers-1-name", "Enter a text"),
+        (["", "email"], "headers-1-name", "Enter text"),
         (["X User", "email"], "headers-1-name", "Enter a header of letters"),
-        (["X-User", ""], "headers-1-tells", "Choose one entry of the list"),
-        (["X-User", "email", "Cookie", "id"], "headers-2-name", "choose another name"),
+        (["X-User", ""], "headers-1-tells", "Choose an entry from the list"),
+        (["X-User", "email", "Cookie", "id"], "headers-2-name", "used by proxies, browsers or Postern. Choose another name"),
         (["Remote-User", "name"], "headers-1-tells", "people choose their own names"),
     ],
 )

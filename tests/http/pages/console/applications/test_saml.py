@@ -23,13 +23,13 @@ async def test_from_metadata_to_a_changed_certificate(console: ConsoleScene) -> 
     assert f"/ui/o/acme{crm}/saml/off" not in tab.page.links
     assert console.fields(f"{crm}/saml/configuration").fields["acs_url"] == "https://crm.example.com/acs"
     overview = await console.at(crm)
-    assert "Metadata address" in overview.page.text
+    assert "Metadata URL" in overview.page.text
     assert "oidc-client-ts" not in overview.page.text
     # Off until somebody turns it on, and useless without a certificate.
-    assert "Turn SAML on first" in (await console.at(f"{crm}/saml-certificate")).page.text
+    assert "Turn on SAML first" in (await console.at(f"{crm}/saml-certificate")).page.text
     await console.at(f"{crm}/saml")
     tab = await console.submit(f"{crm}/saml/configuration", enabled=["yes"])
-    assert "there is no certificate" in tab.page.text
+    assert "people cannot sign in yet. Create a certificate" in tab.page.text
     assert f"/ui/o/acme{crm}/saml/off" in tab.page.links
     await console.at(f"{crm}/saml-certificate")
     await console.submit(f"{crm}/saml-certificate")
@@ -37,10 +37,10 @@ async def test_from_metadata_to_a_changed_certificate(console: ConsoleScene) -> 
     # The change: make the next one, let the application know it, let it sign.
     tab = await console.submit(f"{crm}/saml-certificate")
     assert states(console) == ["active", "next"]
-    assert "Nobody has fetched the metadata since" in tab.page.text
+    assert "The metadata has not been fetched since then" in tab.page.text
     assert (await console.client.get("/saml/acme/crm/metadata")).status == 200
     tab = await console.at(f"{crm}/saml-certificate")
-    assert "Somebody has fetched the metadata since" in tab.page.text
+    assert "The metadata has been fetched since then" in tab.page.text
     assert f"/ui/o/acme{crm}/saml-certificate/activate" in tab.page.links
     await console.at(f"{crm}/saml-certificate/activate")
     form = console.fields(f"{crm}/saml-certificate/activate")
@@ -69,7 +69,7 @@ async def test_wrong_metadata_and_a_wrong_configuration_say_what_is_wrong(consol
     assert tab.status == 400
     tab = await console.submit(f"{crm}/saml/metadata")
     assert tab.status == 400
-    assert "Choose a file, or paste the XML." in tab.page.text
+    assert "Choose a file or paste the XML." in tab.page.text
     tab = await console.submit(f"{crm}/saml/configuration", enabled=["yes"])
     assert tab.status == 400
     tab = await console.submit(f"{crm}/saml/configuration", attribute_mapping="{")

@@ -20,15 +20,15 @@ async def test_a_change_says_whose_sessions_it_ends_and_is_made_by_the_second_fo
             console.people.change("update sessions set last_seen_at = now() - interval '20 minutes' where id = %s", opened.session)
     tab = await console.at(SESSIONS)
     assert f"/ui/o/acme{CHANGE}" in tab.page.links
-    assert "As the organization says" in tab.page.text
+    assert "Session lifetime, idle timeout and concurrent sessions: the organization\u2019s limits" in tab.page.text
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, session_idle_minutes="10")
-    assert "3 sessions have lasted or rested longer" in tab.page.text
-    assert "Yours are among them." in tab.page.text
+    assert "3 active sessions exceed the new limit" in tab.page.text
+    assert "This includes you." in tab.page.text
     assert said(console)["session_idle_minutes"] is None
     tab = await console.submit(CHANGE)
     assert tab.place == f"/ui/o/acme{SESSIONS}?done=saved"
-    assert "As the organization says" not in tab.page.text
+    assert "Session lifetime, idle timeout and concurrent sessions: the organization\u2019s limits" not in tab.page.text
     assert said(console) == {"session_lifetime_hours": None, "session_idle_minutes": 10, "most_sessions": None}
 
 
@@ -41,13 +41,13 @@ async def test_people_with_more_sign_ins_are_counted_and_keep_them_for_now(conso
         console.tenants.session(crowded, shop)
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, most_sessions="1", session_lifetime_hours="8")
-    assert "One person has more sign-ins open." in tab.page.text
-    assert "Yours" not in tab.page.text
+    assert "One person has more sessions than the new limit." in tab.page.text
+    assert "Your text" not in tab.page.text
     await console.submit(CHANGE)
     assert len(console.people.rows("select from sessions where service_id = %s and revoked_at is null", shop.id)) == 4
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, most_sessions="")
-    assert "No session that is open now ends." in tab.page.text
+    assert "No open sessions are affected." in tab.page.text
 
 
 async def test_a_number_out_of_bounds_is_said_at_its_field_and_nothing_new_asks_nothing(console: ConsoleScene) -> None:
@@ -77,4 +77,4 @@ async def test_the_organization_counts_own_sign_ins_of_its_own_people(console: C
         console.people.session_of(person)
     await console.at("/sign-in/change/sessions")
     tab = await console.submit("/sign-in/change/sessions", most_sessions="1")
-    assert "One person has more sign-ins open." in tab.page.text
+    assert "One person has more sessions than the new limit." in tab.page.text

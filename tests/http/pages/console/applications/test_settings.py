@@ -51,7 +51,7 @@ async def test_sign_in_addresses_and_admission_are_changed_by_section(console: C
     await console.at(f"{billing}/sign-in")
     tab = await console.submit(f"{billing}/sign-in/addresses", redirect_uris=f"{CALLBACK}\r\nhttps://billing.example.com/other")
     assert tab.place.endswith("/sign-in?done=saved&fields=redirect_uris")
-    assert "Saved: Sign-in addresses." in tab.page.text
+    assert "Saved: Redirect URIs." in tab.page.text
     await console.submit(f"{billing}/sign-in/admission", sign_in_policy="assigned", trusted=["yes"])
     (service,) = console.people.rows("select redirect_uris, sign_in_policy, trusted from services")
     assert service == {
@@ -88,7 +88,7 @@ async def test_the_second_of_two_sees_what_the_first_has_changed(console: Consol
 
 async def test_a_client_secret_is_made_shown_once_and_deleted(console: ConsoleScene, billing: str) -> None:
     tab = await console.at(f"{billing}/secrets/~new")
-    assert "Secrets that the application has already stay valid" in tab.page.text
+    assert "Existing secrets stay valid" in tab.page.text
     tab = await console.submit(f"{billing}/secrets/~new")
     assert "cs_" in tab.page.text
     # Two at most.
@@ -115,7 +115,7 @@ async def test_an_api_key_is_made_with_its_permissions(console: ConsoleScene, bi
 
 async def test_a_role_gets_permissions_and_is_given_to_a_person_by_address(console: ConsoleScene, billing: str) -> None:
     await console.at(f"{billing}/assignments/~new")
-    assert "No roles yet" in console.tab.page.text
+    assert "No roles" in console.tab.page.text
     await console.at(f"{billing}/permissions/~new")
     await console.submit(f"{billing}/permissions/~new", key="invoices:write")
     await console.at(f"{billing}/roles/~new")
@@ -136,9 +136,13 @@ async def test_a_role_gets_permissions_and_is_given_to_a_person_by_address(conso
     ("fields", "status", "said"),
     [
         ({"role": "", "person": "ada@example.org"}, 400, "Choose a role."),
-        ({"role": "editor"}, 400, "Say who gets the role."),
-        ({"role": "editor", "person": "x@example.org", "organization_role": "admin"}, 400, "Choose one"),
-        ({"role": "editor", "person": "nobody@example.org"}, 404, "Nobody of this name"),
+        ({"role": "editor"}, 400, "Choose a person, an organization role or a team."),
+        ({"role": "editor", "person": "x@example.org", "organization_role": "admin"}, 400, "Choose only one"),
+        (
+            {"role": "editor", "person": "nobody@example.org"},
+            404,
+            "No member of the organization and no user of the application has this email address or ID",
+        ),
         ({"role": "editor", "person": "01a20686-52f3-77fe-b295-49fbf1cdd2d2"}, 400, "There is a problem"),
     ],
 )
@@ -180,7 +184,7 @@ async def test_a_claim_of_a_field_that_the_person_writes_is_marked(console: Cons
     )
     await console.at(f"{billing}/claims/{claim['id']}")
     await console.submit(f"{billing}/claims/{claim['id']}/change", source="organization_field", argument__organization_field="team")
-    assert "The person, who may write anything: give no rights by it" in console.tab.page.text
+    assert "The person, who can enter any value: do not base permissions on it" in console.tab.page.text
     assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument__constant"] == ""
 
 
@@ -226,7 +230,7 @@ async def test_a_price_shows_its_currency_wherever_it_stands(console: ConsoleSce
     await console.submit(f"{one}/change", price_cents="1200")
     # What an undo would bring back, and what the audit log says, though the currency stayed.
     said = (await console.at(one)).page.text
-    assert "Before that: Price 990 JPY Put it back" in said
+    assert "Previous values: Price 990 JPY Undo change" in said
     assert "Price 1200 JPY" in said
     assert "Currency jpy" not in said
     (entry,) = console.people.rows("select id from audit_log where action = 'plan.updated'")
@@ -300,7 +304,7 @@ async def test_while_impersonating_nobody_makes_anything_that_lasts(console: Con
     console.tabs.cookies = {ACTING: console.tabs.cookies[COOKIE], COOKIE: console.browser(owner).cookies[COOKIE]}
     tab = await console.at(f"{billing}/secrets")
     assert tab.status == 200
-    assert "You act as" in tab.page.text
+    assert "You are impersonating" in tab.page.text
     assert f"/ui/o/acme{billing}/secrets/~new" not in tab.page.links
     for page in ("/secrets/~new", "/api-keys/~new", "/claims/~new"):
         assert (await console.at(f"{billing}{page}")).status == 403

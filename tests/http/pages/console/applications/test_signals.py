@@ -31,21 +31,21 @@ async def made_by_the_application(console: ConsoleScene, billing: str) -> str:
 
 
 async def test_an_owner_sees_what_would_be_told_before_signals_are_on(console: ConsoleScene, billing: str) -> None:
-    assert f"/ui/o/acme{billing}/signals" in (await console.at(f"{billing}/tokens")).page.links
+    assert f"/ui/o/acme{billing}/signals" in (await console.at(f"{billing}/access")).page.links
     tab = await console.at(f"{billing}/signals")
-    assert "Signals are off" in tab.page.text
+    assert "Shared signals are off" in tab.page.text
     assert f"/ui/o/acme{billing}/signals/change" in tab.page.links
     await console.at(f"{billing}/signals/change")
     tab = await console.submit(f"{billing}/signals/change", events=EVENTS, hosts="127.0.0.1\r\napp.example.org")
-    assert "The application may hear of this: A password, passkey or second factor changed" in tab.page.text
-    assert "people who use it by their own act" in tab.page.text
+    assert "Added for the application: Password, passkey or MFA changed" in tab.page.text
+    assert "people who have confirmed their use of the application" in tab.page.text
     assert console.people.rows("select from signal_settings") == []
     tab = await console.submit(f"{billing}/signals/change")
     assert tab.place == f"/ui/o/acme{billing}/signals?done=saved"
     assert console.people.rows("select events, hosts from signal_settings") == [
         {"events": EVENTS, "hosts": ["127.0.0.1", "app.example.org"]}
     ]
-    assert "The application has made no stream yet" in tab.page.text
+    assert "The application has not created a stream" in tab.page.text
     await console.at(f"{billing}/signals/change")
     tab = await console.submit(f"{billing}/signals/change")
     assert tab.place.endswith("?done=unchanged")
@@ -67,12 +67,12 @@ async def test_a_stream_shows_what_it_was_told_and_is_sent_a_verification(consol
     assert "127.0.0.1" in tab.page.text
     tab = await console.at(stream)
     assert "Sign-outs" in tab.page.text
-    assert "Nothing was told yet" in tab.page.text
+    assert "No deliveries yet" in tab.page.text
     tab = await console.submit(f"{stream}/verification")
-    assert "A verification is on its way" in tab.page.text
+    assert "Verification event sent" in tab.page.text
     assert "Verification" in tab.page.text
     tab = await console.at(f"{stream}/deliveries")
-    assert "Waits" in tab.page.text
+    assert "Pending" in tab.page.text
     assert "Verification" not in (await console.at(f"{stream}/deliveries?delivered=true")).page.text
     # One in ten seconds.
     await console.at(stream)
@@ -84,8 +84,8 @@ async def test_streams_to_a_host_that_goes_are_named_before_they_end(console: Co
     await made_by_the_application(console, billing)
     await console.at(f"{billing}/signals/change")
     tab = await console.submit(f"{billing}/signals/change", events=["session-revoked"], hosts="app.example.org")
-    assert "The stream to 127.0.0.1 ends" in tab.page.text
-    assert "The application is told no more: A password, passkey or second factor changed" in tab.page.text
+    assert "The stream to 127.0.0.1 and its pending signals are deleted" in tab.page.text
+    assert "No longer sent to the application: Password, passkey or MFA changed" in tab.page.text
     assert len(console.people.rows("select from signal_streams")) == 1
     await console.submit(f"{billing}/signals/change")
     assert console.people.rows("select from signal_streams") == []
@@ -107,7 +107,7 @@ async def test_turning_off_says_how_many_streams_end(console: ConsoleScene, bill
     tab = await console.at(f"{billing}/signals/end")
     assert "1 stream of the application" in tab.page.text
     tab = await console.submit(f"{billing}/signals/end")
-    assert "Signals are off" in tab.page.text
+    assert "Shared signals are off" in tab.page.text
     assert console.people.rows("select from signal_settings") == []
 
 

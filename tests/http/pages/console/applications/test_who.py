@@ -10,16 +10,16 @@ async def test_both_pages_say_the_rule_and_what_is_held(console: ConsoleScene) -
     console.tenants.join(grace, console.acme, "member", listed=True)
     assert f"/ui/o/acme{board}/who" in (await console.at(f"{board}/access")).page.links
     tab = await console.at(f"{board}/who")
-    assert "Who can open Board?" in tab.page.text
+    assert "Who can sign in to Board?" in tab.page.text
     assert "grace@example.org" in tab.page.text
-    assert "Members may sign in to the application, and this person is one." in tab.page.text
-    assert tab.page.text.count("Something outside this organization may keep this person out.") == 1
+    assert "Members can sign in to the application, and this person is a member." in tab.page.text
+    assert tab.page.text.count("A setting outside this organization can still block this person.") == 1
     assert f"/ui/o/acme/people/users/{grace.user}" in tab.page.links
     assert f"/ui/o/acme/people/users/{grace.user}/opens" in (await console.at(f"/people/{grace.user}")).page.links
     tab = await console.at(f"/people/users/{grace.user}/opens")
-    assert "What can" in tab.page.text
+    assert "Which applications can grace@example.org sign in to?" in tab.page.text
     assert "Board" in tab.page.text
-    assert "Something outside this organization may keep this person out." in tab.page.text
+    assert "A setting outside this organization can still block this person." in tab.page.text
 
 
 async def test_the_next_fifty_stand_behind_a_link_and_an_empty_page_says_what_would_be_here(console: ConsoleScene) -> None:
@@ -33,7 +33,7 @@ async def test_the_next_fifty_stand_behind_a_link_and_an_empty_page_says_what_wo
     assert tab.status == 200
     assert not any("after=" in link for link in tab.page.links)
     console.people.change("update services set sign_in_policy = 'assigned'")
-    assert "Nobody yet" in (await console.at(f"{board}/who")).page.text
+    assert "No one has access yet" in (await console.at(f"{board}/who")).page.text
 
 
 async def test_others_find_neither_page(console: ConsoleScene) -> None:

@@ -116,15 +116,15 @@ async def test_an_answer_that_lacks_half_of_the_question_is_none(console: Consol
 
 async def test_an_action_without_a_name_leads_to_the_list_in_which_one_chooses(console: ConsoleScene) -> None:
     for asked, action, where in (
-        ("reset 2fa", "Turn off the second factor of …", f"{HOME}/people"),
-        ("kill sessions", "End the sessions of …", f"{HOME}/people"),
+        ("reset 2fa", "Reset MFA for …", f"{HOME}/people"),
+        ("kill sessions", "Revoke the sessions of …", f"{HOME}/people"),
         ("promote", "Change the role of …", f"{HOME}/people"),
-        ("rotate secret", "Make a new client secret for …", f"{HOME}/applications"),
+        ("rotate secret", "Rotate the client secret of …", f"{HOME}/applications"),
     ):
         _, suggested = await _suggested(console, asked)
         assert f'<a class="line" href="{where}"><bdi>{action}</bdi>' in suggested, asked
     _, suggested = await _suggested(console, "kill sessions", console.colleague())
-    assert "End the sessions" not in suggested
+    assert "Revoke the sessions" not in suggested
 
 
 @pytest.mark.parametrize(
@@ -145,21 +145,21 @@ async def test_chapters_answer_in_the_reader_s_language(console: ConsoleScene, l
 async def test_an_error_leads_to_its_words_and_to_the_page_that_has_what_to_change(console: ConsoleScene) -> None:
     asked = 'oauth2: "invalid_client" "the secret s3cr3t-of-ours is wrong"'
     tab = await console.asks(asked)
-    assert "Explain the error invalid_client" in tab.page.text
-    assert "Go to what to change: Applications → Tokens → Client secrets" in tab.page.text
+    assert "Explain error invalid_client" in tab.page.text
+    assert "Fix under: Applications → Credentials → Client secrets" in tab.page.text
     assert {"/docs/errors#invalid-client", f"{HOME}/applications"} <= set(tab.page.links)
     _, suggested = await _suggested(console, asked)
     assert f'<a class="line" href="{HOME}/applications">' in suggested
     assert "s3cr3t" not in suggested
     # The signing keys are the installation's.
     signature = await console.asks("Signature verification failed")
-    assert "Explain the error signature" in signature.page.text
-    assert "Go to what to change" not in signature.page.text
+    assert "Explain error signature" in signature.page.text
+    assert "Fix under" not in signature.page.text
     auditor = console.people.add("auditor@acme.example")
     console.tenants.join(auditor, console.acme, console.tenants.role(console.acme, "auditor", [Capability.AUDIT_LOGS_VIEW]))
     elsewhere = await console.asks(asked, console.browser(auditor).tab())
-    assert "Explain the error invalid_client" in elsewhere.page.text
-    assert "Go to what to change" not in elsewhere.page.text
+    assert "Explain error invalid_client" in elsewhere.page.text
+    assert "Fix under" not in elsewhere.page.text
 
 
 def test_each_error_has_a_page_in_one_of_the_consoles() -> None:
@@ -181,7 +181,7 @@ async def test_a_link_fills_the_field_and_looks_for_nothing(console: ConsoleScen
     console.tenants.join(mary, console.acme)
     tab = await console.at("/search?q=mary")
     assert f"{HOME}/people/{mary.user}" not in tab.page.links
-    assert "asks for “mary”" in tab.page.text
+    assert "contains a search for “mary”" in tab.page.text
     (number,) = [number for number, one in enumerate(tab.page.forms) if one.fields.get("q") == "mary" and number]
     pressed = await tab.send(number)
     assert f"{HOME}/people/{mary.user}" in pressed.page.links

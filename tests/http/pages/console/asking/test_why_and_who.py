@@ -28,7 +28,7 @@ def found(tab: Tab) -> list[str]:
         ("Why can\u2019t Ada sign in?", WHY),
         ("why can ada not sign in", WHY),
         ("who can open board", WHO),
-        ("Who can open Board?", WHO),
+        ("Who can sign in to Board?", WHO),
         ("what can ada open", OPENS),
         ("What can Ada open?", OPENS),
     ],

@@ -23,14 +23,14 @@ ADDRESS: Final = "dave@acme.example"
         ("en", f"what happened to {ADDRESS}\u2019s holiday?", PERSON),
         ("en", f"delete {ADDRESS}", REMOVE),
         ("de", f"{ADDRESS} löschen", REMOVE),
-        ("en", "What can Dave open, and why?", OPENS),
+        ("en", "Which applications can Dave sign in to?", OPENS),
         ("en", "Why can\u02bct Dave sign in?", WHY),
         ("en", "Why can\u2032t Dave sign in?", WHY),
-        ("de", "Was kann Dave öffnen, und warum?", OPENS),
+        ("de", "Bei welchen Anwendungen kann sich Dave anmelden?", OPENS),
         ("de", f"bitte {ADDRESS} entsperren", WHY),
         ("fr", "Que peut ouvrir Dave, et pourquoi ?", OPENS),
         ("fr", f"débloquer {ADDRESS}", WHY),
-        ("es", "¿Qué puede abrir Dave, y por qué?", OPENS),
+        ("es", "¿En qué aplicaciones puede iniciar sesión Dave?", OPENS),
         ("es", f"desbloquear a {ADDRESS}", WHY),
     ],
 )
@@ -60,7 +60,12 @@ async def test_an_application_that_is_called_as_people_call_any_is_found(console
 )
 async def test_words_that_say_no_place_hide_none(console: ConsoleScene, language: str, asked: str) -> None:
     console.tabs.language = language
-    card = {"en": "Second step", "de": "Zweiter Schritt", "fr": "Deuxième étape", "es": "Segundo paso"}[language]
+    card = {
+        "en": "Multi-factor authentication (MFA)",
+        "de": "Multi-Faktor-Authentifizierung (MFA)",
+        "fr": "Authentification multifacteur (MFA)",
+        "es": "Autenticación multifactor (MFA)",
+    }[language]
     content = (await console.asks(asked)).shown.body.decode().partition('<main id="content">')[2]
     first = content.partition("<h3>")[2].partition("</h3>")[0]
     assert f'href="{HOME}/sign-in"' in first

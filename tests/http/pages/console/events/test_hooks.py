@@ -25,29 +25,29 @@ async def added(console: ConsoleScene, receiver: Receiver) -> str:
 async def test_an_owner_adds_a_hook_tries_it_and_lets_it_count(console: ConsoleScene) -> None:
     async with receiving(saying(GO_ON)) as receiver:
         tab = await console.at(AT)
-        assert "No hook is asked" in tab.page.text
-        assert f"{HOME}{AT}" in (await console.at("/events")).page.links
+        assert "No sign-in hook" in tab.page.text
+        assert f"{HOME}{AT}" in (await console.at("/sign-in")).page.links
         secret = await added(console, receiver)
         tab = await console.at(AT)
         assert secret not in tab.page.text
-        assert "In shadow" in tab.page.text
+        assert "Report-only" in tab.page.text
         assert f"{HOME}{AT}/count" not in tab.page.links, "nobody has seen yet what it would do"
         tab = await console.submit(f"{AT}/try")
-        assert "Go on, " in tab.page.text
+        assert "Allowed, " in tab.page.text
         assert len(receiver.calls) == 1
-        assert "Tried by hand" in (await console.at(f"{AT}/exchanges")).page.text
+        assert "Test" in (await console.at(f"{AT}/exchanges")).page.text
         console.people.change("update hooks set since = since - interval '1 hour'")
         await console.at(f"{AT}/count")
         assert f"http://127.0.0.1:{receiver.port}/" in console.tab.page.text
         tab = await console.submit(f"{AT}/count")
-        assert "what it says decides from now on" in tab.page.text
-        assert "Counts" in tab.page.text
+        assert "Its decisions apply from now on" in tab.page.text
+        assert "Enforced" in tab.page.text
         await console.at(AT)
         # Each change puts it in shadow.
         await console.submit(f"{AT}/change", silence="refuse")
         tab = await console.at(AT)
-        assert "In shadow" in tab.page.text
-        assert "Refuse the sign-in" in tab.page.text
+        assert "Report-only" in tab.page.text
+        assert "Deny the sign-in" in tab.page.text
 
 
 async def test_what_has_changed_since_the_page_was_shown_does_not_count(console: ConsoleScene) -> None:
@@ -58,30 +58,33 @@ async def test_what_has_changed_since_the_page_was_shown_does_not_count(console:
         console.people.change("update hooks set refused = 3, asked = 3")
         tab = await console.submit(f"{AT}/count")
         assert tab.status == 409
-        assert "has changed since you looked" in tab.page.text
+        assert "changed after you opened this page" in tab.page.text
         assert console.people.rows("select counts_as from hooks") == [{"counts_as": None}]
 
 
 async def test_the_page_says_of_whom_the_hook_does_not_hear(console: ConsoleScene, database_url: str) -> None:
-    assert "0 members are only listed" in (await console.at(AT)).page.text
+    assert "0 members have not confirmed their membership" in (await console.at(AT)).page.text
     console.tenants.join(console.people.add(), console.acme, listed=True)
-    assert "1 member is only listed" in (await console.at(AT)).page.text, "before there is a hook"
+    assert "1 member has not confirmed their membership" in (await console.at(AT)).page.text, "before there is a hook"
     async with receiving(saying(GO_ON)) as receiver:
         await added(console, receiver)
-        assert "1 member is only listed" in (await console.at(AT)).page.text
+        assert "1 member has not confirmed their membership" in (await console.at(AT)).page.text
         console.tenants.join(console.people.add(), console.acme, listed=True)
         shown = (await console.at(AT)).page.text
-        assert "2 members are only listed and come in without a question: the hook does not hear of them until" in shown
-        assert "0 keys of people at your applications stay valid after a no" in shown
+        assert (
+            "2 members have not confirmed their membership and can sign in without a request to the hook. "
+            "Postern calls the hook for these members after they confirm" in shown
+        )
+        assert "0 user API keys at your applications stay valid after a denial" in shown
         # And once more where the owner says yes.
         console.people.change("update hooks set since = since - interval '1 hour'")
         asked = (await console.at(f"{AT}/count")).page.text
-        assert "Listed members, who come in without a question" in asked
-        assert "Keys of people, which stay valid after a no" in asked
+        assert "Members who have not confirmed (hook not called)" in asked
+        assert "User API keys (valid after a denial)" in asked
         await hold(database_url, [OutgoingWork.HOOKS])
-        assert "until it is released, the hook is not asked" in (await console.at(AT)).page.text
+        assert "The hook is not called until they are resumed" in (await console.at(AT)).page.text
         console.people.change("update hooks set sealed_secret = null, secret_made_at = null")
-        assert "It is not asked before you give it a new secret" in (await console.at(AT)).page.text
+        assert "This hook was imported without its signing secret and is not called" in (await console.at(AT)).page.text
 
 
 async def test_a_new_secret_and_the_end_ask_first(console: ConsoleScene) -> None:
@@ -94,7 +97,7 @@ async def test_a_new_secret_and_the_end_ask_first(console: ConsoleScene) -> None
         assert secret != former
         await console.at(f"{AT}/end")
         tab = await console.submit(f"{AT}/end")
-        assert "No hook is asked" in tab.page.text
+        assert "No sign-in hook" in tab.page.text
 
 
 _REASONS = (
@@ -106,10 +109,10 @@ _REASONS = (
 )
 # A reason of a no, a failed call and a silence of ours, each as one language says it.
 _WORDS = {
-    "en": ("No: This place, 1", "No answer in time", "The status was not 200"),
-    "de": ("Nein: Dieser Ort, 1", "Keine Antwort in der Zeit", "Der Status war nicht 200"),
-    "fr": ("Non: Ce lieu, 1", "Pas de réponse à temps", "pas 200"),
-    "es": ("No: Este lugar, 1", "Sin respuesta a tiempo", "El estado no era 200"),
+    "en": ("Denied: Location, 1", "No response in time", "Status other than 200"),
+    "de": ("Abgelehnt: Standort, 1", "Keine rechtzeitige Antwort", "Anderer Status als 200"),
+    "fr": ("Refusé: Emplacement, 1", "Aucune réponse à temps", "Statut différent de 200"),
+    "es": ("Denegado: Ubicación, 1", "Sin respuesta a tiempo", "Estado distinto de 200"),
 }
 
 

@@ -3,6 +3,7 @@ by which pages are found, of before among them.
 """
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from html import unescape
 from pathlib import Path
@@ -32,119 +33,73 @@ MOST_TABS: Final = 5
 Place = Mapping[str, Sequence[str]]
 OF_OWNER: Final[Sequence[Place]] = (
     {
-        "Overview": ("Overview", "Ends soon"),
-        "People": ("Members", "Invitations", "Requests", "Teams", "Roles"),
-        "Applications": ("Applications", "End users", "APIs"),
+        "Overview": ("Overview", "Expiring soon"),
+        "People": ("Members", "End users", "Invitations", "Teams", "Roles"),
+        "Applications": ("Applications", "APIs"),
     },
     {
-        "Directories": ("Providers", "Domains", "SCIM", "Set-up links"),
-        "Signing in": ("Sign-ins", "Rules", "Risk", "Held back", "Public providers"),
-        "Events": ("Webhooks", "SIEM", "Hooks"),
+        "Identity providers": ("Providers", "Social providers", "Directory sync (SCIM)", "Domains", "Setup links"),
+        "Security": ("Sign-in rules", "Risk policies", "Sign-in hook", "Rate-limited emails"),
     },
     {
-        "Keys": ("Keys", "Trusted issuers"),
-        "Audit log": (),
-        "Settings": ("General", "Brand", "Fields", "Terms", "Billing"),
+        "Logs": ("Sign-ins", "Audit log", "Log streams (SIEM)"),
+        "Developers": ("Webhooks", "Management API keys", "Trusted issuers"),
+        "Branding": ("Branding", "Custom text", "Languages", "Custom domain", "Email server"),
+        "Settings": ("General", "Profile fields", "Terms of service", "Billing", "Configuration files"),
     },
 )
 # Billing is for the owner in person.
-OF_ADMIN: Final[Sequence[Place]] = (*OF_OWNER[:2], {**OF_OWNER[2], "Settings": ("General", "Brand", "Fields", "Terms")})
+OF_ADMIN: Final[Sequence[Place]] = (
+    *OF_OWNER[:2],
+    {**OF_OWNER[2], "Settings": ("General", "Profile fields", "Terms of service", "Configuration files")},
+)
 OF_MEMBER: Final[Sequence[Place]] = (
-    {"Overview": (), "People": ("Members", "Teams", "Roles"), "Applications": ("Applications", "End users", "APIs")},
-    {"Signing in": ()},
-    {"Keys": (), "Settings": ("Brand", "Fields")},
+    {"Overview": (), "People": ("Members", "End users", "Teams", "Roles"), "Applications": ("Applications", "APIs")},
+    {"Logs": (), "Developers": (), "Branding": (), "Settings": ()},
 )
 OF_AUDITOR: Final[Sequence[Place]] = (
     {"Overview": (), "People": ()},
-    {"Signing in": ()},
-    {"Audit log": (), "Settings": ("Brand", "Fields")},
+    {"Logs": ("Sign-ins", "Audit log"), "Branding": (), "Settings": ()},
 )
 OF_PLATFORM: Final[Sequence[Place]] = (
     {
-        "Overview": ("Overview", "Ends soon", "Jobs", "Held back"),
-        "Organizations": ("Organizations", "APIs", "Tiers"),
-        "People": ("People", "Owners", "Second factors", "Fields"),
+        "Overview": ("Overview", "Expiring soon"),
+        "Organizations": ("Organizations", "Approvals", "Tiers"),
+        "People": ("People", "Platform owners", "MFA status", "Profile fields"),
     },
-    {"Ways to sign in": (), "Risk": (), "Brand": ("Texts", "Approvals", "Terms")},
-    {"Operation": ("Health", "Signing keys", "Keys", "Hooks"), "Audit log": (), "Settings": ("Settings", "Documents")},
+    {
+        "Social providers": (),
+        "Security": ("Risk policies", "Sign-in hook", "Rate-limited emails"),
+        "Branding": ("Default text", "Terms of service"),
+    },
+    {
+        "System": ("Health", "Failed jobs", "Signing keys", "Management API keys"),
+        "Audit log": (),
+        "Configuration": ("Effective settings", "Configuration files"),
+    },
 )
 # What leads to further pages, in the order of the page.
-LEADS: Final[Mapping[Tab, tuple[Tab, ...]]] = {
-    of_organization.GENERAL_TAB: (
-        of_organization.DOCUMENTS_TAB,
-        of_organization.PROPOSALS_TAB,
-        of_organization.TRANSFER_TAB,
-        of_organization.DELETE_TAB,
-    ),
-    of_organization.BRAND_TAB: (
-        of_organization.LOOKS_TAB,
-        of_organization.TEXTS_TAB,
-        of_organization.LANGUAGES_TAB,
-        of_organization.DOMAIN_TAB,
-        of_organization.MAIL_SERVER_TAB,
-    ),
+LEADS: Final[Mapping[ConsolePlace, Mapping[Tab, tuple[Tab, ...]]]] = {
+    ORGANIZATION: {
+        of_organization.INVITATIONS_TAB: (of_organization.REQUESTS_TAB,),
+        of_organization.GENERAL_TAB: (of_organization.TRANSFER_TAB, of_organization.DELETE_TAB),
+        of_organization.DOCUMENTS_TAB: (of_organization.PROPOSALS_TAB,),
+    },
+    PLATFORM: {of_platform.APPROVALS_TAB: (of_platform.TEXT_APPROVALS_TAB,)},
 }
 # All addresses of pages from before the places moved. People have kept them, and documents of others name them.
 KEPT: Final = Path(__file__).with_name("addresses.txt").read_text().split()
-# The pages that are gone: one had nothing but two links, one was the form that is now five.
+# The pages that are gone: two had nothing but links, one was the form that is now five.
 _GONE: Final = {
     "/ui/o/{org_slug}/settings/danger": "/ui/o/{org_slug}/settings",
+    "/ui/o/{org_slug}/settings/brand": "/ui/o/{org_slug}/settings/looks",
     "/ui/o/{org_slug}/sign-in/change": "/ui/o/{org_slug}/sign-in",
     "/ui/o/{org_slug}/sign-in/change/undo": "/ui/o/{org_slug}/sign-in",
 }
-# The name of a page of before, or of the entry that it stood in, in the languages of the console.
-_EN, _DE, _ES, _FR = (Language(one) for one in ("en", "de", "es", "fr"))
-BEFORE: Final[Mapping[Tab, Sequence[Mapping[Language, str]]]] = {
-    of_organization.REQUESTS_TAB: (
-        {_EN: "Requests to join", _DE: "Beitrittsanfragen", _ES: "Solicitudes de ingreso", _FR: "Demandes d’adhésion"},  # noqa: RUF001 - as it stands there
-    ),
-    of_organization.DOMAINS_TAB: ({_EN: "Mail domains", _DE: "Mail-Domains", _ES: "Dominios de correo", _FR: "Domaines de messagerie"},),
-    of_organization.KEYS_TAB: ({_EN: "API credentials", _DE: "API-Zugänge", _ES: "Credenciales de API", _FR: "Accès d’API"},),  # noqa: RUF001 - as it stands there
-    of_organization.CREDENTIALS_TAB: (
-        {
-            _EN: "Own provider accounts",
-            _DE: "Eigene Konten bei Anbietern",
-            _ES: "Cuentas propias en proveedores",
-            _FR: "Comptes propres chez les fournisseurs",
-        },
-    ),
-    **dict.fromkeys(
-        (of_organization.TRANSFER_TAB, of_organization.DELETE_TAB),
-        ({_EN: "Transfer and delete", _DE: "Übergeben und löschen", _ES: "Transferir y eliminar", _FR: "Transférer et supprimer"},),
-    ),
-    **dict.fromkeys(
-        (of_organization.END_USERS_TAB, of_organization.FIELDS_TAB), ({_EN: "People", _DE: "Personen", _ES: "Personas", _FR: "Personnes"},)
-    ),
-    **dict.fromkeys(
-        (of_organization.SIGN_INS_TAB, of_organization.EXPIRIES_TAB, of_platform.HEALTH_TAB),
-        ({_EN: "Overview", _DE: "Übersicht", _ES: "Resumen", _FR: "Aperçu"},),
-    ),
-    **dict.fromkeys(
-        (*LEADS[of_organization.BRAND_TAB], of_organization.PROPOSALS_TAB, of_platform.TERMS_TAB),
-        ({_EN: "Settings", _DE: "Einstellungen", _ES: "Ajustes", _FR: "Paramètres"},),
-    ),
-    of_organization.DOCUMENTS_TAB: (
-        {
-            _EN: "Configuration documents",
-            _DE: "Konfigurationsdokumente",
-            _ES: "Documentos de configuración",
-            _FR: "Documents de configuration",
-        },
-        {_EN: "Settings", _DE: "Einstellungen", _ES: "Ajustes", _FR: "Paramètres"},
-    ),
-    of_platform.JOBS_TAB: ({_EN: "Failed jobs", _DE: "Fehlgeschlagene Aufträge", _ES: "Tareas fallidas", _FR: "Tâches échouées"},),
-    of_platform.OWNERS_TAB: (
-        {_EN: "Platform owners", _DE: "Plattforminhaber", _ES: "Propietarios de la plataforma", _FR: "Propriétaires de la plateforme"},
-    ),
-    of_platform.KEYS_TAB: ({_EN: "API credentials", _DE: "API-Zugänge", _ES: "Credenciales de API", _FR: "Accès d’API"},),  # noqa: RUF001 - as it stands there
-    of_platform.SETTINGS_TAB: (
-        {_EN: "Settings in force", _DE: "Geltende Einstellungen", _ES: "Ajustes vigentes", _FR: "Réglages en vigueur"},
-    ),
-    of_platform.TEXT_APPROVALS_TAB: (
-        {_EN: "Own texts", _DE: "Eigene Texte", _ES: "Textos propios", _FR: "Textes propres"},
-        {_EN: "Organizations", _DE: "Organisationen", _ES: "Organizaciones", _FR: "Organisations"},
-    ),
-}
+# By the address of a page and the language: what the page, its tab and its entry were called before.
+FORMER: Final[Mapping[str, Mapping[str, Sequence[str]]]] = tomllib.loads(
+    Path(__file__).with_name("former_names.toml").read_text(encoding="utf-8")
+)
 _SIDE: Final = re.compile(r'<nav class="side".*?</nav>', re.DOTALL)
 _TABS: Final = re.compile(r'<nav class="tabs".*?</nav>', re.DOTALL)
 _LIST: Final = re.compile(r"<ul.*?</ul>", re.DOTALL)
@@ -190,7 +145,7 @@ def test_a_place_has_nine_entries_of_five_tabs_at_most(place: ConsolePlace) -> N
     assert len(entries) == MOST_ENTRIES
     assert all(len(entry.tabs) <= MOST_TABS for entry in entries)
     led = {tab: tab.beneath for entry in entries for tab in entry.tabs if tab.beneath}
-    assert led == (LEADS if place is ORGANIZATION else {})
+    assert led == LEADS[place]
 
 
 async def test_each_address_of_before_leads_to_its_page(postern: Postern, people: People) -> None:
@@ -228,12 +183,13 @@ def test_each_page_of_a_place_has_words_beside_its_title(language: Language) -> 
 
 
 @pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
-def test_a_page_that_has_moved_is_called_as_before(language: Language) -> None:
+def test_a_page_has_its_former_names_among_its_words(language: Language) -> None:
     texts = shipped(language, PAGES)
-    for tab, names in BEFORE.items():
-        words = [word.strip().casefold() for word in texts[tab.words].split(",")]
-        for name in names:
-            assert name[language].casefold() in words, (tab.title, words)
+    pages = {tab.at: tab for place in (ORGANIZATION, PLATFORM) for _, group in place.groups for entry in group for tab in entry.pages}
+    assert set(FORMER) <= set(pages)
+    for at, names in FORMER.items():
+        words = [word.strip().casefold() for word in texts[pages[at].words].split(",")]
+        assert [name for name in names.get(language, ()) if name.casefold() not in words] == [], at
 
 
 async def test_a_search_finds_a_page_by_what_it_was_called(console: ConsoleScene) -> None:
@@ -248,27 +204,31 @@ async def test_a_search_finds_a_page_by_what_it_was_called(console: ConsoleScene
     assert "/ui/o/acme/settings/mail-server" not in member.page.links
 
 
-async def test_brand_leads_to_what_its_reader_may_open(console: ConsoleScene) -> None:
-    parts = ("looks", "texts", "languages", "domain", "mail-server")
-    tab = await console.at("/settings/brand")
-    assert [one for one in tab.page.links if one in {f"/ui/o/acme/settings/{part}" for part in parts}] == [
-        f"/ui/o/acme/settings/{part}" for part in parts
-    ]
-    for part in parts:
-        assert "/ui/o/acme/settings/brand" in (await console.at(f"/settings/{part}")).page.links
-    member = await console.colleague().open("/ui/o/acme/settings/brand")
-    assert [part for part in parts if f"/ui/o/acme/settings/{part}" in member.page.links] == ["languages"]
+async def test_the_former_page_about_branding_leads_to_the_first_page_that_its_reader_may_open(console: ConsoleScene) -> None:
+    former = "/ui/o/acme/settings/brand"
+    owner = await console.tabs.request("GET", former)
+    assert (owner.status, owner.header("location")) == (303, "/ui/o/acme/settings/looks")
+    member = await console.colleague().tabs.request("GET", former)
+    assert (member.status, member.header("location")) == (303, "/ui/o/acme/settings/languages")
     _, stranger = console.stranger()
-    assert (await stranger.open("/ui/o/acme/settings/brand")).status == 403
+    assert (await stranger.open(former)).status == 403
 
 
-async def test_general_leads_to_documents_and_proposals_and_its_menu_to_the_ends(console: ConsoleScene) -> None:
+async def test_a_tab_leads_to_the_pages_beneath_it(console: ConsoleScene) -> None:
+    for tab, beneath in (("people/invitations", "people/requests"), ("settings/documents", "settings/proposals")):
+        above, below = f"/ui/o/acme/{tab}", f"/ui/o/acme/{beneath}"
+        for reader in (console.tab, console.colleague("admin")):
+            assert below in (await reader.open(above)).page.links
+            assert above in (await reader.open(below)).page.links
+        member = console.colleague()
+        assert [(await member.open(one)).status for one in (above, below)] == [403, 403]
+
+
+async def test_the_menu_of_general_leads_to_the_ends(console: ConsoleScene) -> None:
     settings = "/ui/o/acme/settings"
-    shown = {f"{settings}/documents", f"{settings}/proposals"}
     ends = {f"{settings}/danger/transfer", f"{settings}/danger/delete"}
-    assert shown | ends <= set((await console.at("/settings")).page.links)
+    assert ends <= set((await console.at("/settings")).page.links)
     admin = await console.colleague("admin").open(settings)
-    assert shown <= set(admin.page.links)
     assert not ends & set(admin.page.links)
     # The owner of an organization that waits for its approval deletes it, and cannot hand it over.
     console.people.change("update organizations set status = 'pending'")

@@ -19,12 +19,12 @@ async def begin(platform: PlatformScene) -> None:
 async def test_a_platform_owner_acts_as_a_person_and_stops(platform: PlatformScene) -> None:
     own = platform.tabs.cookies[COOKIE]
     await begin(platform)
-    assert "You act as" in platform.tab.page.text
+    assert "You are impersonating" in platform.tab.page.text
     assert platform.ada.email in platform.tab.page.text
     # Ada's console opens, and tells under whose name one acts.
     tab = await platform.tab.open("/ui/o/acme/events")
     assert tab.status == 200
-    assert "You act as" in tab.page.text
+    assert "You are impersonating" in tab.page.text
     tab = await platform.tab.open("/ui/organizations")
     assert "/ui/o/acme" in tab.page.links
     started = platform.audited("security.impersonation.started")
@@ -76,7 +76,7 @@ async def test_flows_know_the_platform_owners_own_session_alone(platform: Platfo
     assert (await thief.tab().open("/ui")).place.startswith("/ui/sign-in")
     other = platform.browser(platform.people.add(platform_owner=True))
     other.cookies[ACTING] = acting
-    assert "You act as" not in (await other.tab().open("/ui")).page.text
+    assert "You are impersonating" not in (await other.tab().open("/ui")).page.text
     assert (await other.tab().open("/ui/o/acme/events")).status == 403
 
 
@@ -127,4 +127,4 @@ async def test_acting_ends_at_once_when_the_office_does(platform: PlatformScene)
     await begin(platform)
     platform.people.change("update users set is_platform_owner = false where id = %s", platform.grace.user)
     tab = await platform.tab.open("/ui")
-    assert "You act as" not in tab.page.text
+    assert "You are impersonating" not in tab.page.text

@@ -4,7 +4,7 @@ from tests.http.pages.console.platform.conftest import PlatformScene
 
 
 async def test_an_owner_of_the_platform_approves_and_takes_back(platform: PlatformScene) -> None:
-    assert "Nothing waits for an approval" in (await platform.at("/apis")).page.text
+    assert "No approval requests" in (await platform.at("/apis")).page.text
     platform.people.change(
         """
         insert into resource_servers (id, org_id, identifier, domain, name, admits, token, approval_asked_at, created_at, updated_at)
@@ -22,4 +22,4 @@ async def test_an_owner_of_the_platform_approves_and_takes_back(platform: Platfo
     assert "Acme" in text
     await platform.answer(f"{where}/withdraw")
     assert platform.people.rows("select from resource_servers where approved_at is not null") == []
-    assert "Nothing waits for an approval" in (await platform.at("/apis")).page.text
+    assert "No approval requests" in (await platform.at("/apis")).page.text

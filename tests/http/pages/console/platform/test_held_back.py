@@ -24,7 +24,7 @@ async def ask(platform: PlatformScene, sizes: BudgetSizes, organization: str = "
 
 async def test_an_owner_sees_it_and_makes_an_exception_with_an_end(platform: PlatformScene) -> None:
     small = BudgetSizes(1, 60, 300, 3000)
-    assert "Nothing was held back" in (await platform.at("/held-back")).page.text
+    assert "No rate-limited emails" in (await platform.at("/held-back")).page.text
     assert [await ask(platform, small) for _ in range(2)] == [True, False]
     page = (await platform.at("/held-back")).page
     assert "203.0.113.0/24" in page.text
@@ -34,7 +34,7 @@ async def test_an_owner_sees_it_and_makes_an_exception_with_an_end(platform: Pla
     await platform.at("/held-back/~new")
     wrong = await platform.send_to("/ui/platform/held-back/~new", budget="network", key="home", until="2026-11-28T10:00")
     assert wrong.status == 400
-    assert "Name a network by an address in it" in wrong.page.text
+    assert "Enter an IP address in the network" in wrong.page.text
     until = (datetime.now(UTC) + timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M")
     await platform.send_to("/ui/platform/held-back/~new", budget="network", key="203.0.113.7", until=until)
     assert await ask(platform, small)
@@ -48,5 +48,5 @@ async def test_an_organization_sees_its_own_counts_and_nobodys_network(platform:
     assert [await ask(platform, sizes, "acme") for _ in range(2)] == [True, False]
     page = await platform.acmes.open("/ui/o/acme/sign-in/held-back")
     assert page.status == 200
-    assert "Held back since" in page.page.text
+    assert "Rate-limited since" in page.page.text
     assert "203.0.113" not in page.page.text

@@ -14,9 +14,9 @@ async def send(platform: PlatformScene, to: str, **fields: str) -> Tab:
 
 
 async def test_a_platform_owner_adds_the_hook_and_lets_it_count(platform: PlatformScene) -> None:
-    assert PAGE in (await platform.at("/health")).page.links
-    assert "No hook is asked" in (await platform.at("/hooks")).page.text
-    assert "only listed" not in platform.tab.page.text
+    assert PAGE in (await platform.at("/risk")).page.links
+    assert "No sign-in hook" in (await platform.at("/hooks")).page.text
+    assert "confirmed their membership" not in platform.tab.page.text
     async with receiving(saying(GO_ON)) as receiver:
         page = (await send(platform, f"{PAGE}/change", address=f"http://127.0.0.1:{receiver.port}/", silence="refuse", seconds="1")).page
         platform.log.remember(*[word for word in page.text.split() if word.startswith("whsec_")])
@@ -26,5 +26,5 @@ async def test_a_platform_owner_adds_the_hook_and_lets_it_count(platform: Platfo
     platform.people.change("update hooks set since = since - interval '1 hour'")
     await platform.at("/hooks/count")
     page = (await send(platform, f"{PAGE}/count")).page
-    assert "Counts" in page.text
-    assert "only listed" not in page.text
+    assert "Enforced" in page.text
+    assert "confirmed their membership" not in page.text

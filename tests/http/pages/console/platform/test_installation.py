@@ -19,7 +19,7 @@ async def test_a_dead_job_is_taken_up_again_once(platform: PlatformScene) -> Non
            values (%s, 'mail', '{"to": "secret@example.org"}', 'dead', 7, now(), now(), 'The mail server answered 550')""",
         DEAD,
     )
-    assert "1 background job has failed" in (await platform.at()).page.text
+    assert "1 background job failed" in (await platform.at()).page.text
     tab = await platform.at("/jobs")
     assert "550" in tab.page.text
     assert "secret@example.org" not in tab.page.text
@@ -46,10 +46,10 @@ async def test_the_side_list_counts_what_needs_a_hand(platform: PlatformScene) -
     asked = await platform.request("POST", f"/api/organizations/acme/resource-servers/{made['id']}/ask-approval", by=platform.ada)
     assert asked.status < 300, asked.body
     page = (await platform.at("/tiers")).page.text
-    assert "Overview 1 " in page
+    assert "System 1 " in page
     assert "Organizations 2 " in page
     overview = (await platform.at()).page.text
-    for said in ("1 organization waits for approval", "The host of 1 API waits for approval", "1 background job has failed"):
+    for said in ("1 organization is pending approval", "1 API host is pending approval", "1 background job failed"):
         assert said in overview, said
     platform.people.change("update all_organizations set deleted_at = now() where slug = 'globex'")
     assert "Organizations 1 " in (await platform.at("/tiers")).page.text
@@ -96,7 +96,7 @@ async def test_a_key_for_machines_is_made_adopted_and_ended(platform: PlatformSc
     (key,) = platform.people.rows("select id from management_keys")
     one = f"/keys/{key['id']}"
     tab = await platform.at(one)
-    assert "See organizations" in tab.page.text
+    assert "View organizations" in tab.page.text
     await platform.answer(f"{one}/adopt")
     await platform.answer(f"{one}/end")
     assert [row["action"] for row in platform.audited("platform.management_key.%")] == [
@@ -143,10 +143,10 @@ async def test_the_log_is_filtered_by_a_person_as_people_call_them_and_names_the
     for who in ("GRACE@example.org", "grace", str(platform.grace.user)):
         tab = await platform.at(f"/audit-log?action=user.deactivated&actor={who}")
         assert "deactivated the account of" in tab.page.text, who
-    assert "Nothing found" in (await platform.at("/audit-log?action=user.deactivated&actor=ada@example.org")).page.text
+    assert "No results" in (await platform.at("/audit-log?action=user.deactivated&actor=ada@example.org")).page.text
     await platform.at(f"/audit-log?action=user.deactivated&actor={platform.grace.user}")
     entry, *_ = [link for link in platform.tab.page.links if link.startswith(f"{HOME}/audit-log/")]
-    assert "Program Firefox on Linux" in (await platform.tab.open(entry)).page.text
+    assert "User agent Firefox on Linux" in (await platform.tab.open(entry)).page.text
 
 
 async def test_settings_are_shown_without_secrets(platform: PlatformScene) -> None:
@@ -161,10 +161,10 @@ async def test_health_says_what_needs_somebody_first_and_folds_the_rest(platform
     tab = await platform.at("/health")
     text = tab.page.text
     # This installation has proved no backup, and its mail reaches nobody.
-    backups, in_order = text.index("Create a backup and prove it"), text.index("In order (")
+    backups, in_order = text.index("Create and verify a backup"), text.index("Passed (")
     assert backups < in_order < text.index("Encryption keys")
     assert "`" not in text
-    assert "Not set up: " in text
+    assert "Not configured: " in text
     assert "not set up: checkout" not in text
     assert "/ui/platform/settings" in tab.page.links
 
@@ -177,7 +177,7 @@ async def test_health_says_in_each_language_what_each_check_is_about_and_what_me
     assert all(len(set(texts)) == len(keys) for texts in said.values())
     platform.tabs.language = "de"
     text = (await platform.at("/health")).page.text
-    assert "Legen Sie eine Sicherung an, und prüfen Sie sie" in text
+    assert "Erstellen und prüfen Sie eine Sicherung" in text
 
 
 async def test_a_provider_that_is_away_and_the_processes_stand_on_the_page_of_health(platform: PlatformScene) -> None:

@@ -32,7 +32,7 @@ async def test_organizations_are_found_by_beginning_and_by_id(platform: Platform
         tab = await platform.at(f"/organizations?search={search}")
         assert address not in tab.page.links
     tab = await platform.at("/organizations?search=glo&status=suspended")
-    assert "Nothing found" in tab.page.text
+    assert "No results" in tab.page.text
     assert "/api/platform/organizations?search=glo" in tab.page.text
 
 
@@ -40,7 +40,7 @@ async def test_a_pending_organization_is_approved_with_a_tier(platform: Platform
     platform.people.change("update all_organizations set status = 'pending', approved_at = null")
     (tier,) = platform.people.rows("select id::text from tiers where name = 'professional'")
     tab = await platform.at(one(platform))
-    assert "Waiting for approval" in tab.page.text
+    assert "Pending approval" in tab.page.text
     tab = await platform.answer(f"{one(platform)}/approve", tier_id=tier["id"])
     assert tab.place.endswith("?done=console.governed.act_approve")
     assert (state_of(platform)["status"], state_of(platform)["tier_id"]) == ("active", tier["id"])

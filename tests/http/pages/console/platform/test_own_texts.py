@@ -27,16 +27,16 @@ async def test_the_installation_has_texts_of_its_own(platform: PlatformScene) ->
     assert (await platform.at("/settings/texts")).status == 200
     await platform.at(place)
     tab = await platform.send_to(f"{HOME}{place}", sign_in__title="Welcome")
-    assert "Saved: Title, without an application (English)." in tab.page.text
+    assert "Saved: Title \u2013 without an application (English)." in tab.page.text
     assert platform.people.rows("select org_id, key, text from organization_texts") == [
         {"org_id": None, "key": "sign_in.title", "text": "Welcome"}
     ]
     tab = await platform.send_to(f"{HOME}{place}", sign_in__title="<i>Welcome</i>")
     assert tab.status == 400
-    assert "HTML would be shown as it stands" in tab.page.text
-    assert "No text needs a look" in (await platform.at("/settings/texts/outdated")).page.text
+    assert "HTML is not supported and would be shown as text" in tab.page.text
+    assert "No texts to review" in (await platform.at("/settings/texts/outdated")).page.text
     tab = await platform.at(place)
-    assert "Before that: Title, without an application Nothing Put it back" in tab.page.text
+    assert "Previous values: Title \u2013 without an application None Undo change" in tab.page.text
 
 
 async def test_owners_look_at_the_page_and_the_mail_in_which_a_text_stands(platform: PlatformScene) -> None:
@@ -65,32 +65,32 @@ async def test_texts_of_the_installation_ask_for_a_fresh_proof(platform: Platfor
 
 
 async def test_a_platform_owner_says_yes_to_the_texts_that_the_page_shows(platform: PlatformScene) -> None:
-    assert "No organization has texts of its own" in (await platform.at(APPROVALS)).page.text
+    assert "No custom text" in (await platform.at(APPROVALS)).page.text
     await written(platform)
     record = f"{APPROVALS}/{platform.acme.id}"
     tab = await platform.at(APPROVALS)
     assert f"/ui/platform{record}" in tab.page.links
-    assert "Waits" in tab.page.text
+    assert "Pending approval" in tab.page.text
     text = (await platform.at(record)).page.text
-    assert "Mail: Invitation mail_invitation.subject Deutsch Einladung zu {organization} {organization} asks you in" in text, text
+    assert "Email: Invitation mail_invitation.subject Deutsch Einladung zu {organization} {organization} asks you in" in text, text
     asked = await platform.at(f"{record}/approve")
     assert "{organization} asks you in" in asked.page.text
     # Meanwhile the organization writes another.
     await written(platform, **{"sign_in.title": "Willkommen"})
     tab = await platform.send_to(f"{HOME}{record}/approve")
     assert tab.status == 409
-    assert "The organization has other texts now. Look at them again" in tab.page.text
+    assert "The organization changed its texts after you opened them. Review them again." in tab.page.text
     assert "Willkommen" in tab.page.text
     assert not approved(platform)
     tab = await platform.send_to(f"{HOME}{record}/approve")
-    assert "From now on, mails by this installation\u2019s server carry these texts." in tab.page.text
+    assert "Custom text approved. Emails from the installation\u2019s server now use it." in tab.page.text
     assert approved(platform)
     await platform.answer(f"{record}/withdraw")
     assert not approved(platform)
 
 
 async def test_owners_see_how_many_organizations_wait(platform: PlatformScene) -> None:
-    waits, counted = "The own texts of 1 organization wait for approval.", "Brand 1 to look at"
+    waits, counted = "Custom text of 1 organization is pending approval.", "Organizations 1 "
 
     async def told() -> tuple[bool, bool]:
         """By the overview, and by the side list of every page."""

@@ -18,17 +18,17 @@ def actions(platform: PlatformScene, like: str = "user.%") -> list[str]:
 async def test_what_was_guessed_over_many_accounts_and_at_one_is_shown(platform: PlatformScene) -> None:
     pauses = set_up(platform.postern)
     page = f"{HOME}/people/second-factors"
-    assert "Guesses over many accounts" not in (await platform.at("/people/second-factors")).page.text
+    assert "Credential stuffing" not in (await platform.at("/people/second-factors")).page.text
     await stuff(platform.postern, FAILURES + 1)
     for number in range(25):
         await guess(platform.postern, platform.ada.email, f"a guess {number}", address=f"198.51.{number}.1")
     shown = (await platform.at("/people/second-factors")).page
     for words in (
-        "Guesses over many accounts",
-        "Many accounts from one network",
+        "Credential stuffing",
+        "Many accounts tried from one network",
         "192.0.2.0/24",
-        "One password for many accounts",
-        "Many passwords for one account",
+        "One password tried on many accounts (password spraying)",
+        "Many passwords tried on one account",
     ):
         assert words in shown.text, words
     assert (platform.tab.place, len(pauses.waited)) == (page, 1)
@@ -41,7 +41,7 @@ async def test_people_are_found_by_address_and_by_id(platform: PlatformScene) ->
         tab = await platform.at(f"/people?search={search}")
         assert address in tab.page.links
         assert f"{HOME}/people/{platform.grace.user}" not in tab.page.links
-    assert "Nothing found" in (await platform.at("/people?search=nobody@")).page.text
+    assert "No results" in (await platform.at("/people?search=nobody@")).page.text
 
 
 async def test_a_look_at_a_person_is_recorded(platform: PlatformScene) -> None:
@@ -158,11 +158,11 @@ async def test_the_platform_is_searched_for_people_organizations_applications_an
     ):
         tab = await platform.asks(sought)
         assert place in tab.page.links, sought
-        assert "Nothing that" not in tab.page.text
+        assert "No results" not in tab.page.text
     assert f"/ui/platform/people/{platform.ada.user}" in (await platform.asks(str(platform.ada.user))).page.links
-    assert "Nothing that you may open here answers “<b>x”" in (await platform.asks("<b>x")).page.text
+    assert "No results for “<b>x”" in (await platform.asks("<b>x")).page.text
     tab = await platform.at("/search")
-    assert "Type what you want to do" in tab.page.text
+    assert "Enter a task" in tab.page.text
     assert {"/ui/platform/health", "/ui/platform/people/owners"} <= set(tab.page.links)
     assert f"/ui/platform/people/{platform.ada.user}" in (await platform.at("/people?search=LOVEL")).page.links
 
@@ -170,8 +170,8 @@ async def test_the_platform_is_searched_for_people_organizations_applications_an
 async def test_pages_say_when_a_search_has_not_read_everybody(platform: PlatformScene, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "newest" not in (await platform.asks("a")).page.text
     monkeypatch.setattr(account_administration, "MOST_READ", 1)
-    assert "the search has read the newest people" in (await platform.asks("a")).page.text
-    assert "The search has read the newest" in (await platform.at("/people?search=a")).page.text
+    assert "The search covered only the newest people" in (await platform.asks("a")).page.text
+    assert "The search covered the newest" in (await platform.at("/people?search=a")).page.text
 
 
 async def test_a_link_that_waits_is_said_by_what_it_is_for(platform: PlatformScene) -> None:
@@ -179,5 +179,5 @@ async def test_a_link_that_waits_is_said_by_what_it_is_for(platform: PlatformSce
     link = await platform.postern.identity.sign_in_links.issue(platform.postern.foundation.email_syntax.parse(platform.grace.email))
     platform.log.remember(link.reveal())
     shown = (await platform.at(f"/people/{platform.grace.user}")).page.text
-    assert "Sign in, by an operator" in shown
+    assert "Sign-in link from an operator" in shown
     assert "At the next sign-in" not in shown

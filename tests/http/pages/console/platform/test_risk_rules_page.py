@@ -12,21 +12,21 @@ async def send(platform: PlatformScene, to: str, **fields: str | list[str]) -> T
 
 
 async def test_a_platform_owner_writes_a_rule_lets_it_count_and_makes_an_exception(platform: PlatformScene) -> None:
-    assert "There is no rule yet" in (await platform.at("/risk")).page.text
+    assert "No risk policies yet" in (await platform.at("/risk")).page.text
     await platform.at("/risk/rule")
     page = (await send(platform, f"{PAGE}/rule", name="Only from here", action="refuse", except_networks="198.51.100.0/24")).page
-    assert "In shadow" in page.text
-    assert "It would have refused you." in page.text
+    assert "Report-only" in page.text
+    assert "This policy would have denied your own sign-in." in page.text
     await platform.at("/risk/rule")
     await send(platform, f"{PAGE}/rule", name="Never", action="refuse", networks="10.0.0.0/8", except_networks="10.0.0.0/8")
-    assert "can never fit" in platform.tab.page.text
+    assert "can never match" in platform.tab.page.text
     await platform.at("/risk")
     platform.people.add("ada@home.example")
-    for who, says in (("nobody@home.example", "Nobody has this address"), ("ada@home.example", "")):
+    for who, says in (("nobody@home.example", "No account has this email address. Enter another."), ("ada@home.example", "")):
         page = (await send(platform, f"{PAGE}/exceptions", exceptions=[who, "", "2100-01-31"])).page
         assert says in page.text
     (row,) = platform.people.rows("select exceptions from installation_risk_policies")
     assert row["exceptions"][0]["ends_at"] == "2100-02-01T00:00:00+00:00"
     page = (await send(platform, f"{PAGE}/act", act="count")).page
-    assert "Counts" in page.text
+    assert "Enforced" in page.text
     assert "ada@home.example" in str(page.forms)

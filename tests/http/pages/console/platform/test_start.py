@@ -88,13 +88,13 @@ async def test_the_first_sign_in_of_a_platform_owner_leads_to_the_first_steps(pl
 async def test_a_step_is_ticked_when_the_state_shows_it(platform: PlatformScene) -> None:
     tab = await platform.tab.open("/ui/first-steps")
     assert NEW not in tab.page.links
-    assert "Invite somebody Done" in tab.page.text
+    assert "Invite a colleague Done" in tab.page.text
     # The command is ours, as on the page of the installation's health.
     assert "postern backup create" in tab.page.text
     assert "pg_dump" not in tab.page.text
-    assert "Add an application Done" not in tab.page.text
+    assert "Create an application Done" not in tab.page.text
     platform.tenants.service(platform.acme, "notes")
-    assert "Add an application Done" in (await platform.tab.open("/ui/first-steps")).page.text
+    assert "Create an application Done" in (await platform.tab.open("/ui/first-steps")).page.text
 
 
 @pytest.mark.parametrize(

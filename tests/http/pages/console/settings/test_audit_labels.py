@@ -131,7 +131,7 @@ def test_a_label_is_that_of_the_thing_s_own_form() -> None:
     for action, part, label in (
         ("trusted_issuer.updated", "issuer", "Issuer (iss)"),
         ("organization.upstream_provider.updated", "issuer", text("console.field.issuer")),
-        ("resource_server.updated", "admits", "Who may ask"),
+        ("resource_server.updated", "admits", "Who can request tokens"),
         ("service.user_keys.updated", "enabled", text("console.user_keys.enabled")),
     ):
         details: dict[str, Any] = {f"old_{part}": 1}

@@ -79,18 +79,18 @@ def test_sentences_say_who_did_what_to_whom() -> None:
             "Ada created the role Editor of billing",
             entry("service.role.created", "service", actor=person(), name="Editor", service_slug="billing"),
         ),
-        ("The system changed the organization", entry("organization.updated")),
-        ("Ada allowed an application access", entry("user.consent.given", "service", actor=person())),
-        ("Ada allowed Board access", entry("user.consent.given", "service", actor=person(), service_slug="board", service_name="Board")),
+        ("The system updated the organization", entry("organization.updated")),
+        ("Ada granted an application access", entry("user.consent.given", "service", actor=person())),
+        ("Ada granted Board access", entry("user.consent.given", "service", actor=person(), service_slug="board", service_name="Board")),
         # Entries of before say the application by its id alone.
-        ("Ada allowed Board access", replace(entry("user.consent.given", "service", actor=person()), service=BOARD)),
-        ("Ada took back the access of Board", replace(entry("user.consent.revoked", "service", actor=person()), service=BOARD)),
+        ("Ada granted Board access", replace(entry("user.consent.given", "service", actor=person()), service=BOARD)),
+        ("Ada revoked the access of Board", replace(entry("user.consent.revoked", "service", actor=person()), service=BOARD)),
         (
-            "Ada gave the team support the role agent in shop",
+            "Ada assigned the role agent in shop to the team support",
             entry("service.assignment.added", "service", actor=person(), role_slug="agent", service_slug="shop", team="support"),
         ),
         (
-            "Ada gave the team First line the role agent in The shop",
+            "Ada assigned the role agent in The shop to the team First line",
             entry(
                 "service.assignment.added",
                 "service",
@@ -106,9 +106,9 @@ def test_sentences_say_who_did_what_to_whom() -> None:
             "Ada added Ada to the team First line",
             entry("team.member.added", "user", actor=person(), team_slug="support", team_name="First line"),
         ),
-        ("Ada changed the team First line", entry("team.updated", "team", actor=person(), team_slug="support", name="First line")),
+        ("Ada updated the team First line", entry("team.updated", "team", actor=person(), team_slug="support", name="First line")),
         (
-            "Ada took the role agent in shop from everybody with the role Administrator",
+            "Ada removed the role agent in shop from all people with the role Administrator",
             entry(
                 "service.assignment.removed",
                 "service",
@@ -119,11 +119,11 @@ def test_sentences_say_who_did_what_to_whom() -> None:
             ),
         ),
         (
-            "Ada gave somebody the role agent in shop",
+            "Ada assigned the role agent in shop to someone",
             entry("service.assignment.added", "service", actor=person(), role_slug="agent", service_slug="shop"),
         ),
-        ("Ada joined", entry("user.joined", "user", actor=person())),
-        ("somebody joined", entry("user.joined", "user")),
+        ("Ada joined the organization", entry("user.joined", "user", actor=person())),
+        ("someone joined the organization", entry("user.joined", "user")),
         ("an.old.action", entry("an.old.action")),
     ):
         assert sentence_of(one, text) == said
@@ -151,7 +151,7 @@ def test_runs_of_like_entries_are_folded() -> None:
     ]
     rows = folded([*invited, entry("role.created", "role", name="A"), entry("role.created", "role", name="B")])
     assert [row.more for row in rows] == [28, 0, 0]
-    assert sentence_of(rows[0], text) == "Ada invited p0@acme.example as Member, and 28 more like this"
+    assert sentence_of(rows[0], text) == "Ada invited p0@acme.example as Member, and 28 similar entries"
 
 
 def test_changes_are_before_and_after() -> None:
@@ -167,15 +167,18 @@ def test_changes_are_before_and_after() -> None:
 def test_changes_are_told_in_the_words_of_forms() -> None:
     text = shipped_pages().text(Language.GERMAN)
     for expected, one in (
-        (("Zweiter Faktor", "Freiwillig", "Erforderlich"), entry("x", old_mfa_policy="optional", new_mfa_policy="required")),
+        (("MFA für Mitglieder", "Optional", "Erforderlich"), entry("x", old_mfa_policy="optional", new_mfa_policy="required")),
         (("Rolle", "Mitglied", "auditor"), entry("x", old_role="member", new_role="auditor")),
         (("Aktiv", "Ja", "Nein"), entry("x", old_is_active=True, new_is_active=False)),
         (("Inhaber", "1", "2"), entry("x", old_owner_user_id="1", new_owner_user_id="2")),
-        (("Anmeldeadressen", "a, b", "c"), entry("x", redirect_uris_removed=["a", "b"], redirect_uris_added=["c"])),
-        (("Berechtigungen", "", "Mitglieder sehen"), entry("x", granted=["org.members.view"], revoked=[])),
+        (("Umleitungs-URIs", "a, b", "c"), entry("x", redirect_uris_removed=["a", "b"], redirect_uris_added=["c"])),
+        (("Berechtigungen", "", "Mitglieder anzeigen"), entry("x", granted=["org.members.view"], revoked=[])),
         (("", "", "x"), entry("x", old_unheard=None, new_unheard="x")),
         # A word that we no longer have.
-        (("Beitritt", "perhaps", "Sie dürfen fragen"), entry("x", old_join_policy="perhaps", new_join_policy="ask")),
+        (
+            ("Beitrittsrichtlinie", "perhaps", "Personen können um Beitritt bitten"),
+            entry("x", old_join_policy="perhaps", new_join_policy="ask"),
+        ),
     ):
         (change,) = changes_in(one, text)
         assert (change.label, change.old, change.new) == expected
@@ -192,10 +195,10 @@ async def recorded(console: ConsoleScene, target: Target, action: str, number: i
 async def test_the_list_says_sentences_and_folds_runs(console: ConsoleScene) -> None:
     await recorded(console, Target("organization", str(console.acme.id)), "organization.updated", 5, changed=["name"])
     tab = await console.at(LOG)
-    assert "ada@example.org changed the organization, and 4 more like this" in tab.page.text
+    assert "ada@example.org updated the organization, and 4 similar entries" in tab.page.text
     (run,) = [link for link in tab.page.links if "action=organization.updated" in link]
     tab = await tab.open(run)
-    assert "more like this" not in tab.page.text
+    assert "similar entries" not in tab.page.text
     assert len([link for link in tab.page.links if link.startswith(f"/ui/o/acme{LOG}/0")]) == 5
 
 
@@ -203,7 +206,7 @@ async def test_an_entry_says_before_and_after(console: ConsoleScene) -> None:
     await recorded(console, Target("organization", str(console.acme.id)), "organization.updated", old_name="Acme", name="Acme Corporation")
     tab = await console.at(LOG)
     tab = await tab.open(next(link for link in tab.page.links if link.startswith(f"/ui/o/acme{LOG}/0")))
-    for said in ("What changed", "Before", "After", "Acme Corporation", "For programs", "192.0.2.7"):
+    for said in ("Changes", "Before", "After", "Acme Corporation", "Details (JSON and API)", "192.0.2.7"):
         assert said in tab.page.text, said
 
 
@@ -218,14 +221,14 @@ async def test_a_person_has_a_name_while_they_have_to_do_with_the_organization(c
     mary = member(console)
     await recorded(console, Target("user", str(mary.user)), "user.role_updated", old_role="member", new_role="admin")
     tab = await console.at(LOG)
-    assert "ada@example.org made Mary Administrator" in tab.page.text
+    assert "ada@example.org changed the role of Mary to Administrator" in tab.page.text
     assert f"/ui/o/acme/people/users/{mary.user}" in tab.page.links
     answer = await console.request("GET", "/api/organizations/acme/audit-log", by=console.ada)
     (logged,) = [one for one in answer.ok()["logs"] if one["action"] == "user.role_updated"]
     assert logged["subject"] == {"id": str(mary.user), "email": "mary@acme.example", "name": "Mary"}
     console.people.change("delete from memberships where user_id = %s", mary.user)
     tab = await console.at(LOG)
-    assert "ada@example.org made somebody Administrator" in tab.page.text
+    assert "ada@example.org changed the role of someone to Administrator" in tab.page.text
     assert "mary@acme.example" not in tab.page.text
     answer = await console.request("GET", "/api/organizations/acme/audit-log", by=console.ada)
     assert all("subject" not in one for one in answer.ok()["logs"] if one["action"] == "user.role_updated")

@@ -37,17 +37,17 @@ async def _waiting(console: ConsoleScene, **settings: Any) -> tuple[str, str]:
 async def test_a_run_that_waits_names_whom_it_would_end_and_goes_on_by_an_owners_press(console: ConsoleScene) -> None:
     runs, run = await _waiting(console)
     listed = (await console.at(runs)).page.text
-    assert "Waits for an owner" in listed
+    assert "Pending approval" in listed
     shown = await console.at(f"{runs}/{run}")
-    assert "Not in the directory any more" in shown.page.text
-    assert "No address" in shown.page.text
+    assert "No longer in the directory" in shown.page.text
+    assert "No email address" in shown.page.text
     assert b"<b>bob" not in shown.shown.body
     asked = await console.at(f"{runs}/{run}/go-on")
     assert "acme.example" in asked.page.text
     done = await console.submit(f"{runs}/{run}/go-on")
     assert done.status == 200, done.shown.body
     assert console.people.rows("select state from directory_runs") == [{"state": "agreed"}]
-    assert "Waits for an owner" not in (await console.at(f"{runs}/{run}")).page.text
+    assert "Pending approval" not in (await console.at(f"{runs}/{run}")).page.text
 
 
 async def test_an_owner_leaves_a_run_and_starts_another(console: ConsoleScene) -> None:
@@ -55,7 +55,7 @@ async def test_an_owner_leaves_a_run_and_starts_another(console: ConsoleScene) -
     await console.at(f"{runs}/{run}/leave")
     await console.submit(f"{runs}/{run}/leave")
     assert console.people.rows("select state from directory_runs") == [{"state": "left"}]
-    assert "No run is planned" in (await console.at(f"{runs}/{run}")).page.text
+    assert "No sync run is scheduled" in (await console.at(f"{runs}/{run}")).page.text
     provider = runs.removesuffix("/runs")
     await console.at(provider)
     await console.submit(f"{provider}/run")
@@ -67,7 +67,7 @@ async def test_an_owner_leaves_a_run_and_starts_another(console: ConsoleScene) -
 async def test_others_see_no_button_and_strangers_see_nothing(console: ConsoleScene) -> None:
     runs, run = await _waiting(console)
     admin = await console.colleague("admin").open(f"{HOME}{runs}/{run}")
-    assert "Would end" in admin.page.text
+    assert "To be removed" in admin.page.text
     assert f"{HOME}{runs}/{run}/go-on" not in admin.shown.body.decode()
     _, stranger = console.stranger()
     assert (await stranger.open(f"{HOME}{runs}/{run}")).status in {403, 404}
@@ -112,18 +112,18 @@ async def _whole(console: ConsoleScene) -> tuple[str, str]:
 async def test_an_owner_takes_people_over_from_scim(console: ConsoleScene) -> None:
     runs, run = await _whole(console)
     shown = (await console.at(f"{runs}/{run}")).page.text
-    assert "Whom you can take over from SCIM" in shown
-    assert "Stays a member, listed by this directory" in shown
+    assert "People that you can take over from SCIM" in shown
+    assert "Stays a member, managed by this directory" in shown
     asked = await console.at(f"{runs}/{run}/take-over")
     assert "eve@acme.example" in asked.page.text
     assert "grace@acme.example" not in asked.page.text
-    assert "What SCIM says of them is refused" in asked.page.text
+    assert "Postern rejects SCIM requests about them" in asked.page.text
     done = await console.submit(f"{runs}/{run}/take-over")
     assert done.status == 200, done.shown.body
     listed = "select is_active from directory_people join users on users.id = user_id where email = 'eve@acme.example'"
     assert console.people.rows(listed) == [{"is_active": True}]
     assert console.people.rows("select is_scims from provisioned_users") == [{"is_scims": False}]
-    assert "Whom you can take over" not in (await console.at(f"{runs}/{run}")).page.text
+    assert "People that you can take over" not in (await console.at(f"{runs}/{run}")).page.text
 
 
 @pytest.mark.parametrize(("act", "stays"), [("keep", True), ("end", False)])
@@ -136,7 +136,7 @@ async def test_an_owner_decides_once_about_people_who_may_more(console: ConsoleS
     assert done.status == 200, done.shown.body
     members = "select 1 from memberships join users on users.id = user_id where email = 'grace@acme.example'"
     assert bool(console.people.rows(members)) is stays
-    assert "Who may do more than a member, and is not" not in (await console.at(f"{runs}/{run}")).page.text
+    assert "Privileged members who are no longer" not in (await console.at(f"{runs}/{run}")).page.text
 
 
 async def test_a_plan_names_who_comes_page_by_page(console: ConsoleScene) -> None:
@@ -156,5 +156,5 @@ async def test_a_plan_names_who_comes_page_by_page(console: ConsoleScene) -> Non
 async def test_the_page_says_what_happens_to_people_before_the_connection_goes(console: ConsoleScene) -> None:
     runs, _ = await _waiting(console)
     provider = runs.removesuffix("/runs")
-    assert "If you turn it off, the people stay members" in (await console.at(provider)).page.text
-    assert "People whom it lists stay members" in (await console.at(f"{provider}/end")).page.text
+    assert "If you turn this off, people stay members" in (await console.at(provider)).page.text
+    assert "People from its directory stay members" in (await console.at(f"{provider}/end")).page.text

@@ -44,11 +44,11 @@ async def test_a_text_is_written_beside_ours_and_taken_back(console: ConsoleScen
     tab = await console.at(SIGN_IN)
     assert tab.status == 200
     assert "Titel" not in tab.page.text
-    assert "Title, without an application Anmelden" in tab.page.text
-    assert "Must stand in it: {service}" in tab.page.text
+    assert "Title \u2013 without an application Anmelden" in tab.page.text
+    assert "Required placeholders: {service}" in tab.page.text
     tab = await write(console, sign_in__title="Willkommen bei Acme", sign_in__title_to="Zu {service}", sign_in__next="")
     assert f"{SIGN_IN}?done=saved&" in tab.place
-    assert "Saved: Title, without an application; Title, with an application (Deutsch)." in tab.page.text
+    assert "Saved: Title \u2013 without an application; Title \u2013 with an application (Deutsch)." in tab.page.text
     assert kept(console) == {("de", "sign_in.title"): "Willkommen bei Acme", ("de", "sign_in.title_to"): "Zu {service}"}
     assert console.fields(SIGN_IN).fields["sign_in__title"] == "Willkommen bei Acme"
     assert "Deutsch 2" in (await console.at(TEXTS)).page.text
@@ -67,7 +67,11 @@ async def test_what_is_wrong_stands_at_each_field_and_all_that_was_written_stays
         console, sign_in__title="<b>Hallo</b>", sign_in__title_to="Ohne Platzhalter", sign_in__next="x" * 41, password__title="Gut"
     )
     assert tab.status == 400
-    for said in ("HTML would be shown as it stands", "{service} must stand in the text", "Too long by 1: at most 40 characters"):
+    for said in (
+        "HTML is not supported and would be shown as text",
+        "The text must contain {service}",
+        "The text is 1 characters over the limit of 40",
+    ):
         assert said in tab.page.text, tab.page.text
     for field in ("sign_in__title", "sign_in__title_to", "sign_in__next"):
         assert f'href="#{field}"' in tab.shown.body.decode()
@@ -81,9 +85,9 @@ async def test_what_is_saved_shows_in_each_preview(console: ConsoleScene) -> Non
     assert '<p class="title" dir="auto">Willkommen bei Acme</p>' in tab.shown.body.decode()
     tab = await write(console, f"{TEXTS}/common/de", sign_in__title_to="Weiter zu {service}")
     assert '<p class="title" dir="auto">Weiter zu Shop</p>' in tab.shown.body.decode()
-    assert "Saved: Title, with an application (Deutsch)." in tab.page.text
+    assert "Saved: Title \u2013 with an application (Deutsch)." in tab.page.text
     for said in ("without an application", "with an application"):
-        assert f"The whole sign-in page, {said} (Deutsch)" in tab.page.text
+        assert f"Full sign-in page, {said} (Deutsch)" in tab.page.text
     wholes = [one for one in tab.page.links if "/pages/sign_in/de" in one]
     assert {wholes.count(one) for one in wholes} == {2}  # below the previews, and at each own text
     shown = [(await console.tab.open(one)).page.text for one in dict.fromkeys(wholes)]
@@ -114,19 +118,19 @@ async def test_within_a_place_each_text_is_told_by_its_heading_and_name(console:
             assert names, place
             told += [(heading, one) for one in names]
         assert len(set(told)) == len(told), (place, told)
-    assert "Title of the tab Sign in" in (await console.at(f"{TEXTS}/sign_in/en")).page.text
-    assert "Preview line One click" in (await console.at(f"{TEXTS}/mail_registration/en")).page.text
+    assert "Browser tab title Sign in" in (await console.at(f"{TEXTS}/sign_in/en")).page.text
+    assert "Preview text Verify your email address to use your account" in (await console.at(f"{TEXTS}/mail_registration/en")).page.text
 
 
 async def test_links_lead_to_proved_domains_in_the_footer(console: ConsoleScene) -> None:
     tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\n[Imprint](https://acme.example/imprint)")
     assert tab.status == 400
-    assert "Prove the domain of acme.example first" in tab.page.text
+    assert "Verify the domain of acme.example or a parent domain first" in tab.page.text
     tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\nBerlin", sign_in__title="Welcome")
     assert f"{COMMON}?done=saved&" in tab.place
     # Nothing of ours stands in place of a footer.
     buttons = dict(re.findall(r'name="back" value="([^"]+)"[^>]*>([^<]+)', tab.shown.body.decode()))
-    assert buttons == {"sign_in.title": "Back to ours", "own.footer": "Remove the text"}
+    assert buttons == {"sign_in.title": "Restore default text", "own.footer": "Delete text"}
     # The list shows how people see it, with the values of the mail.
     assert "Welcome" in tab.page.text
     assert "Acme GmbH Berlin" in tab.page.text
@@ -139,10 +143,10 @@ async def test_the_text_above_a_field_is_the_one_that_people_read_while_it_is_em
     write_texts(console.people, None, {"en": {"sign_in.title": "Welcome to the house", "own.footer": "House Ltd"}})
     await console.postern.foundation.installation_words.read()
     tab = await console.at(COMMON)
-    assert "Title, without an application Welcome to the house" in tab.page.text
+    assert "Title \u2013 without an application Welcome to the house" in tab.page.text
     assert "Footer House Ltd" in tab.page.text
     assert '<p class="title" dir="auto">Welcome to the house</p>' in tab.shown.body.decode()
-    assert "Title, without an application Anmelden" in (await console.at(SIGN_IN)).page.text
+    assert "Title \u2013 without an application Anmelden" in (await console.at(SIGN_IN)).page.text
 
 
 async def test_people_are_seen_to_see_the_looks_of_the_organization(console: ConsoleScene) -> None:
@@ -163,7 +167,7 @@ async def test_a_text_that_somebody_else_has_changed_is_not_lost(console: Consol
     await console.at(SIGN_IN)
     body = {"language": "de", "texts": {"sign_in.title": "Nochmals Bob"}}
     await ask_by_api(console, "PATCH", "/texts", body=body)
-    assert (await console.submit(SIGN_IN, sign_in__next="Los")).page.text.count("Saved: Button, go on (Deutsch).") == 1
+    assert (await console.submit(SIGN_IN, sign_in__next="Los")).page.text.count("Saved: Button \u2013 continue (Deutsch).") == 1
     assert kept(console)["de", "sign_in.title"] == "Nochmals Bob"
 
 
@@ -190,7 +194,9 @@ async def test_a_change_of_texts_is_put_back(console: ConsoleScene) -> None:
     await write(console, sign_in__title="Eins", sign_in__next="Los")
     await write(console, sign_in__title="Zwei", sign_in__register="Neu")
     tab = await console.at(SIGN_IN)
-    assert "Before that: Title, without an application Eins Button, create an account Nothing Put it back" in tab.page.text, tab.page.text
+    assert "Previous values: Title \u2013 without an application Eins Button \u2013 create account None Undo change" in tab.page.text, (
+        tab.page.text
+    )
     undo = next(number for number, one in enumerate(tab.page.forms) if one.action.endswith(f"{SIGN_IN}/undo"))
     tab = await console.tab.send(undo)
     assert tab.place.endswith(f"{SIGN_IN}?done=put_back"), tab.page.text
@@ -200,23 +206,23 @@ async def test_a_change_of_texts_is_put_back(console: ConsoleScene) -> None:
 async def test_texts_beneath_which_ours_have_changed_show_both_versions(console: ConsoleScene) -> None:
     await write(console, sign_in__title="Willkommen", sign_in__next="Los")
     await write(console, f"{TEXTS}/sign_in/en", sign_in__title="Welcome")
-    assert "No text needs a look" in (await console.at(OUTDATED)).page.text
+    assert "No texts to review" in (await console.at(OUTDATED)).page.text
     console.people.change("update organization_texts set based_on = 'Log in' where key <> 'sign_in.next'")
     console.people.change("update organization_texts set key = 'sign_in.gone' where key = 'sign_in.next'")
     text = (await console.at(TEXTS)).page.text
-    assert "Ours have changed beneath 2 of your texts." in text
-    assert "For 1 of your texts no place is left." in text
-    assert "Ours has changed since. It was: Log in" in (await console.at(SIGN_IN)).page.text
+    assert "The default text has changed for 2 of your custom texts." in text
+    assert "1 of your custom texts is no longer used." in text
+    assert "The default text has changed since. Previous default: Log in" in (await console.at(SIGN_IN)).page.text
     tab = await console.at(OUTDATED)
-    assert "Ours, before Log in Ours, now Anmelden Yours Willkommen" in tab.page.text, tab.page.text
+    assert "Previous default text Log in Current default text Anmelden Your text Willkommen" in tab.page.text, tab.page.text
     tab = await look(console, "sign_in.title", "de", "console.own_texts.keep")
-    assert "Your text is shown as before" in tab.page.text
+    assert "Custom text kept" in tab.page.text
     assert kept(console)["de", "sign_in.title"] == "Willkommen"
     tab = await look(console, "sign_in.title", "en", "console.own_texts.take")
-    assert "Our text is shown again." in tab.page.text
+    assert "Default text restored." in tab.page.text
     tab = await look(console, "sign_in.gone", "de", "console.own_texts.remove")
     assert kept(console) == {("de", "sign_in.title"): "Willkommen"}
-    assert "No text needs a look" in tab.page.text
+    assert "No texts to review" in tab.page.text
 
 
 def numbered(console: ConsoleScene, key: str, language: str) -> int:
@@ -238,7 +244,7 @@ async def test_what_is_decided_about_other_texts_than_were_seen_is_refused(conso
     assert (await ask_by_api(console, "PATCH", "/texts", body=body)).status == 200
     tab = await console.tab.send(number, step="console.own_texts.take")
     assert tab.status == 409
-    assert "Somebody has changed these texts meanwhile" in tab.page.text
+    assert "These texts were changed after you opened them" in tab.page.text
     assert kept(console)["de", "sign_in.title"] == "Willkommen"
     # The page has them now.
     number = numbered(console, "sign_in.title", "de")
@@ -269,7 +275,7 @@ async def test_a_page_and_a_mail_are_looked_at_and_the_mail_is_sent_to_its_reade
     require_html_part(await console.at(f"{at}/html"))
     await console.at(at)
     tab = await console.submit(at)
-    assert "The mail is on its way to your own address." in tab.page.text
+    assert "Test email sent to your email address." in tab.page.text
     assert len(console.people.rows("select from jobs")) == 1
     console.people.change("update users set email_verified_at = null")
     tab = await console.submit(at)
@@ -304,7 +310,7 @@ async def test_what_is_no_place_no_language_and_no_mail_is_not_found(console: Co
 
 
 async def test_what_waits_for_an_approval_is_said(console: ConsoleScene) -> None:
-    waiting = "Until a platform owner has approved these texts, mails"
+    waiting = "until a platform owner approves these texts, emails"
     assert waiting not in (await console.at(TEXTS)).page.text
     await write(console, sign_in__title="Willkommen")
     assert waiting in (await console.at(TEXTS)).page.text
@@ -323,7 +329,7 @@ async def test_languages_are_those_that_the_organization_speaks(console: Console
 async def test_a_notice_has_a_begin_and_an_end(console: ConsoleScene) -> None:
     # Its times are found where its text is, and nowhere else.
     for place, has_notice in ((TEXTS, True), (f"{TEXTS}/everywhere/en", True), (SIGN_IN, False)):
-        assert ("When the notice stands" in (await console.at(place)).page.text) is has_notice, place
+        assert ("Notice schedule" in (await console.at(place)).page.text) is has_notice, place
     tab = await console.at(f"{TEXTS}/notice")
     assert tab.status == 200
     tab = await console.submit(f"{TEXTS}/notice/change", begins_at="2030-01-01T00:00", ends_at="2029-01-01T00:00")

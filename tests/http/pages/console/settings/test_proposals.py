@@ -34,12 +34,12 @@ async def test_an_owner_reads_the_plan_and_applies_it_by_one_press(console: Cons
     tab = await console.at(place)
     # The words of whoever proposes are shown as text, and nothing of it is done yet.
     assert (SAYS in tab.page.text, "/organizations/acme/roles/support" in tab.page.text) == (True, True)
-    assert "whoever proposes it chose the words" in tab.page.text
+    assert "the proposing client wrote the names and texts" in tab.page.text
     assert roles(console) == []
     tab = await console.at(f"{place}/apply")
     assert made["digest"] in tab.page.text
     tab = await console.submit(f"{place}/apply")
-    assert (tab.status, "It worked" in tab.page.text) == (200, True), tab.page.text
+    assert (tab.status, "Succeeded" in tab.page.text) == (200, True), tab.page.text
     assert roles(console) == [{"slug": "support", "description": SAYS}]
     # The press counts once, and there is no other.
     tab = await console.at(f"{place}/apply")
@@ -54,11 +54,11 @@ async def test_what_changed_meanwhile_is_refused_in_words(console: ConsoleScene)
     role = {"slug": "support", "name": "By hand", "permissions": ["end_users.view"]}
     (await console.client.post("/api/organizations/acme/roles", role, token=token)).ok(201)
     tab = await console.submit(f"{place}/apply")
-    assert (tab.status, "Something was changed since this was proposed" in tab.page.text) == (409, True)
+    assert (tab.status, "The configuration changed after this proposal was created" in tab.page.text) == (409, True)
     assert [one["slug"] for one in roles(console)] == ["support"]
     assert console.people.rows("select name from roles") == [{"name": "By hand"}]
     tab = await console.at(place)
-    assert "nobody can apply it any more" in tab.page.text
+    assert "it cannot be applied" in tab.page.text
 
 
 async def test_both_pages_show_each_value_whole(console: ConsoleScene) -> None:
@@ -73,7 +73,7 @@ async def test_both_pages_show_each_value_whole(console: ConsoleScene) -> None:
     for page in (place, f"{place}/apply"):
         text = (await console.at(page)).page.text
         assert [one for one in (*own, *wanted) if f'"{one}"' not in text] == []
-        assert "What ends" in text
+        assert "What will be lost" in text
     await console.submit(f"{place}/apply")
     assert console.people.rows("select redirect_uris from services where slug = 'wiki'") == [{"redirect_uris": wanted}]
 
@@ -86,7 +86,7 @@ async def test_the_page_says_what_the_object_is_that_ends(console: ConsoleScene)
     place = f"/settings/proposals/{made['id']}"
     for page in (place, f"{place}/apply"):
         text = (await console.at(page)).page.text
-        assert ("Ends: /organizations/acme/webhooks/CRM" in text, "https://127.0.0.1/vital" in text) == (True, True), text
+        assert ("Delete: /organizations/acme/webhooks/CRM" in text, "https://127.0.0.1/vital" in text) == (True, True), text
     await console.submit(f"{place}/apply")
     assert console.people.rows("select from webhooks") == []
 
@@ -112,7 +112,7 @@ async def test_a_plan_that_has_grown_beyond_the_page_offers_no_press(console: Co
     for page in (place, f"{place}/apply"):
         tab = await console.at(page)
         assert "One more change is not shown here." in tab.page.text
-        assert "nobody can apply it any more" in tab.page.text
+        assert "it cannot be applied" in tab.page.text
         assert [one.action for one in tab.page.forms if one.action.endswith("/apply")] == []
     assert console.people.rows("select slug from teams") == [{"slug": "more"}]
 

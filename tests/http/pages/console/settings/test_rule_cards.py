@@ -16,6 +16,7 @@ from core.domain.outbound import MetadataClients, RegisteredClients
 from core.domain.tenancy.sign_in_rules import AdminFactor, AfarRule, AgentRule, AllFactor, MfaPolicy
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.organization.rules import CARDS, Card
+from entrypoints.http.pages.console.organization.rules.sentences import InForce
 from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPatch, SignInRulesRecord
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
@@ -24,6 +25,7 @@ from tests.http.pages.console.conftest import ConsoleScene
 MOST_IN_SIGHT: Final = 7
 PAGE: Final = "/ui/o/acme/sign-in"
 _AT: Final = datetime(2026, 3, 1, 8, 15, tzinfo=UTC)
+IN_FORCE: Final = InForce(lifetime="90 days", idle="30 days", most="no limit", shortest="8 characters", breached="no check")
 # Of each field all values that it may have, or those that read differently.
 VALUES: Final[Mapping[str, Sequence[Any]]] = {
     "mfa_policy": [*MfaPolicy],
@@ -77,7 +79,7 @@ def test_rules_that_differ_read_differently(card: Card, language: Language) -> N
     text = shipped_pages().text(language)
     said: dict[tuple[str, ...], SignInRulesRecord] = {}
     for rules in records_of(card):
-        sentences = tuple(map(str, card.said(text, rules)))
+        sentences = tuple(map(str, card.said(text, rules, IN_FORCE)))
         assert sentences not in said, (sentences, rules, said[sentences])
         said[sentences] = rules
         assert len(sentences) == len(set(sentences)), sentences
@@ -96,13 +98,13 @@ def test_demands_on_several_do_not_contradict_each_other() -> None:
     text = shipped_pages().text(Language.ENGLISH)
     (card,) = (one for one in CARDS if one.name == "second-step")
     for rules in records_of(card):
-        said = " ".join(map(str, card.said(text, rules)))
+        said = " ".join(map(str, card.said(text, rules, IN_FORCE)))
         reaches_all = rules.mfa_policy is MfaPolicy.REQUIRED or rules.all_factor is AllFactor.PASSKEY
         reaches_some = rules.admin_factor is not AdminFactor.OPTIONAL or rules.all_factor_role is not None
         assert ("optional" in said) is not reaches_all, said
-        assert ("Nobody needs a second step" in said) is not (reaches_all or reaches_some), said
-        assert ("Once you ask for one" in said) is ("Nobody needs a second step" in said), said
-        assert ("All members need" in said) is reaches_all, said
+        assert ("MFA is optional." in said) is not (reaches_all or reaches_some), said
+        assert ("If you require MFA" in said) is ("MFA is optional." in said), said
+        assert ("All members must" in said) is reaches_all, said
         assert ("dministrators" in said) is (rules.admin_factor is not AdminFactor.OPTIONAL), said
 
 
@@ -131,10 +133,10 @@ async def test_former_addresses_of_the_form_lead_to_the_cards(console: ConsoleSc
 
 async def test_the_notice_says_which_card_was_saved(console: ConsoleScene) -> None:
     for at, sent, said in (
-        ("sessions", {"session_lifetime_hours": "8"}, "Saved: how long sessions last."),
-        ("passwords", {"shortest_password": "14"}, "Saved: what holds for passwords."),
-        ("registration", {"registration_policy": "invitation"}, "Saved: who may register and be invited."),
-        ("programs", {"agents": "forbidden"}, "Saved: what programs and agents may do."),
+        ("sessions", {"session_lifetime_hours": "8"}, "Session rules updated."),
+        ("passwords", {"shortest_password": "14"}, "Password and passkey rules updated."),
+        ("registration", {"registration_policy": "invitation"}, "Registration rules updated."),
+        ("programs", {"agents": "forbidden"}, "Rules for agents and clients updated."),
     ):
         await console.at(f"/sign-in/change/{at}")
         await console.submit(f"/sign-in/change/{at}", **sent)
@@ -143,10 +145,10 @@ async def test_the_notice_says_which_card_was_saved(console: ConsoleScene) -> No
         assert said in tab.page.text
     tab = await console.at("/sign-in")
     for now in (
-        "Sessions end 8 hours after the sign-in at the latest.",
-        "A new password needs at least 14 characters.",
-        "Only people who are invited may register.",
-        "Agents may not act for people at your APIs.",
+        "Session lifetime: 8 hours.",
+        "Minimum password length: 14 characters.",
+        "Only invited people can register.",
+        "AI agents are blocked at your APIs.",
     ):
         assert now in tab.page.text
 
@@ -192,5 +194,5 @@ async def test_the_second_of_two_who_change_one_card_is_told(console: ConsoleSce
     await first()
     tab = await second()
     assert tab.status == 409
-    assert "Somebody else has changed this" in tab.page.text
+    assert "Someone else changed these values" in tab.page.text
     assert _rules(console)["session_hours"] == 8

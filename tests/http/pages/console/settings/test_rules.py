@@ -7,8 +7,6 @@ import pytest
 from core.domain.identifiers import UserId
 from tests.http.pages.console.conftest import ConsoleScene
 
-# The end of a genitive.
-OF = "\u2019s"
 RULES, FORMER = "/sign-in", "/sign-in/change"
 SECOND_STEP, SESSIONS, PASSWORDS, REGISTRATION, PROGRAMS = (
     f"{FORMER}/{card}" for card in ("second-step", "sessions", "passwords", "registration", "programs")
@@ -26,7 +24,7 @@ def rules(console: ConsoleScene) -> dict[str, Any]:
 async def test_the_rules_stand_on_the_page(console: ConsoleScene) -> None:
     tab = await console.at(RULES)
     assert tab.status == 200
-    assert "Nobody needs a second step: it is optional." in tab.page.text
+    assert "MFA is optional." in tab.page.text
     assert [one for one in tab.page.links if FORMER in one] == [f"/ui/o/acme{form}" for form in FORMS]
 
 
@@ -38,7 +36,7 @@ async def test_nothing_is_saved_before_its_reach_was_shown(console: ConsoleScene
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, mfa_policy="required", mfa_grace_days="3")
     assert tab.status == 200
-    assert "2 members have no second factor" in tab.page.text
+    assert "2 members have no MFA and cannot sign in" in tab.page.text
     assert rules(console)["mfa_required_since"] is None
     tab = await console.submit(SECOND_STEP)
     assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.second_step"
@@ -56,14 +54,14 @@ async def test_administrators_are_counted_before_more_is_asked_of_them(console: 
     console.people.change(protect, member.user)
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, admin_factor="second_factor")
-    assert "2 administrators have no second factor, and cannot get in" in tab.page.text
-    assert "For administrators Second factor before: Optional" in tab.page.text
+    assert "2 administrators have no MFA and cannot sign in" in tab.page.text
+    assert "MFA for administrators MFA required before: Optional" in tab.page.text
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, admin_factor="passkey", mfa_grace_days="0")
-    assert "2 administrators do not have both a passkey and a second factor" in tab.page.text
+    assert "2 administrators lack MFA or a passkey and cannot sign in" in tab.page.text
     tab = await console.submit(SECOND_STEP)
     assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.second_step"
-    assert "Administrators need a second step and a passkey (since " in tab.page.text
+    assert "Administrators must use MFA and have a passkey (since " in tab.page.text
     # The page of the account says to an administrator what is missing.
     console.people.change(protect, chief.user)
     summary = await console.postern.identity.account_summaries.of(UserId(chief.user))
@@ -78,15 +76,15 @@ async def test_members_are_counted_before_a_passkey_is_asked_of_them(console: Co
         console.tenants.join(person, console.acme)
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, all_factor="passkey")
-    assert "2 members whom this reaches do not have both a passkey and a second factor" in tab.page.text
+    assert "2 affected members lack MFA or a passkey and cannot sign in" in tab.page.text
     assert console.people.rows("select all_factor from organizations") == [{"all_factor": None}]
     console.people.give_passkey(one, second_factor=True)
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, all_factor="passkey")
-    assert "One member whom this reaches does not have both" in tab.page.text
+    assert "One affected member lacks MFA or a passkey" in tab.page.text
     tab = await console.submit(SECOND_STEP)
     assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.second_step"
-    assert "All members need a second step and a passkey (since " in tab.page.text
+    assert "All members must use MFA and have a passkey (since " in tab.page.text
     assert console.people.rows("select all_factor from organizations") == [{"all_factor": "passkey"}]
 
 
@@ -94,7 +92,7 @@ async def test_a_role_is_named_for_those_who_have_it(console: ConsoleScene) -> N
     console.people.give_passkey(console.ada, second_factor=True)
     console.people.change("update sessions set second_factor_at = now() where id = %s", console.ada.session)
     await console.at(SECOND_STEP)
-    for role, said in (("", "Name the role, such as billing/approver"), ("shop/nobody", "There is no such application with such a role")):
+    for role, said in (("", "Enter the role, such as billing/approver"), ("shop/nobody", "This application or role does not exist here")):
         tab = await console.submit(SECOND_STEP, all_factor="role_passkey", all_factor_role=role)
         assert tab.status == 400
         assert "#all_factor_role" in tab.page.links
@@ -114,12 +112,12 @@ async def test_a_passkey_is_asked_of_those_with_a_role_until_the_role_ends(conso
     assert "all_factor_role" in console.fields(SECOND_STEP).fields
     await console.submit(SECOND_STEP, all_factor="role_passkey", all_factor_role="billing/approver")
     tab = await console.submit(SECOND_STEP)
-    assert "Members with the role billing/approver need a second step and a passkey (since " in tab.page.text
-    assert "For all others, a second step is optional." in tab.page.text
+    assert "Members with the role billing/approver must use MFA and have a passkey (since " in tab.page.text
+    assert "MFA is optional for everyone else." in tab.page.text
     assert (await console.client.request("DELETE", f"{services}/billing", token=token)).status < 300
     shown = (await console.at(RULES)).page.text
-    assert "That role has ended, so this reaches nobody." in shown
-    assert "Nobody needs a second step: it is optional." in shown
+    assert "A passkey was required for a role that no longer exists. This rule applies to no one." in shown
+    assert "MFA is optional." in shown
 
 
 async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> None:
@@ -134,12 +132,12 @@ async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> Non
         )
     await console.at(SESSIONS)
     tab = await console.submit(SESSIONS, session_lifetime_hours="4")
-    assert "2 sessions have lasted or rested longer" in tab.page.text
+    assert "2 active sessions exceed the new limit" in tab.page.text
     await console.submit(SESSIONS)
     # A session that the old rule ended is none that the new rule ends.
     await console.at(SESSIONS)
     tab = await console.submit(SESSIONS, session_lifetime_hours="3")
-    assert "Nobody who is here now is affected" in tab.page.text
+    assert "No current members or sessions are affected" in tab.page.text
 
 
 async def test_invitations_outside_the_domains_are_counted(console: ConsoleScene) -> None:
@@ -155,7 +153,7 @@ async def test_invitations_outside_the_domains_are_counted(console: ConsoleScene
         )
     await console.at(REGISTRATION)
     tab = await console.submit(REGISTRATION, invitation_domains="acme.example")
-    assert "2 invitations that wait go to addresses outside these domains" in tab.page.text
+    assert "2 pending invitations are for email addresses outside these domains" in tab.page.text
     await console.submit(REGISTRATION)
     assert rules(console)["invitation_domains"] == ["acme.example"]
 
@@ -175,7 +173,7 @@ async def test_refusals_stand_at_the_form(console: ConsoleScene) -> None:
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ({"registration_policy": "domains"}, "Name at least one domain, or let in others"),
+        ({"registration_policy": "domains"}, "Enter at least one domain, or choose another registration rule"),
         ({"registration_policy": "domains", "registration_domains": "acme.example\nno domain"}, "such as acme.example"),
         ({"registration_domains": "\n".join(f"d{number}.example" for number in range(101))}, "Check each line"),
     ],
@@ -193,7 +191,7 @@ async def test_who_may_register_is_changed_shown_and_logged(console: ConsoleScen
     await console.at(REGISTRATION)
     await console.submit(REGISTRATION, registration_policy="except_domains", registration_domains="Globex.example")
     tab = await console.submit(REGISTRATION)
-    assert "not with an address of a throw-away mail domain or of these domains: globex.example." in tab.page.text
+    assert "except with disposable email addresses and addresses of these domains: globex.example." in tab.page.text
     (entry,) = console.people.rows("select id, action, details from audit_log where action = 'organization.sign_in_rules.updated'")
     assert (entry["details"]["old_registration_policy"], entry["details"]["new_registration_policy"]) == ("anybody", "except_domains")
     shown = (await console.at("/settings/audit-log")).page.text
@@ -206,7 +204,7 @@ async def test_another_change_meanwhile_is_shown(console: ConsoleScene) -> None:
     console.people.change("update organizations set mfa_grace_days = 20")
     tab = await console.submit(SECOND_STEP)
     assert tab.status == 409
-    assert "Somebody else has changed this" in tab.page.text
+    assert "Someone else changed these values" in tab.page.text
     assert rules(console)["mfa_grace_days"] == 20
 
 
@@ -225,17 +223,17 @@ async def test_others_see_and_change_nothing(console: ConsoleScene) -> None:
 
 async def test_requests_from_afar_are_chosen_in_their_own_words(console: ConsoleScene) -> None:
     """Domains have a choice with the same values, about something else."""
-    own, others = "Applications may ask members", "They join at their first sign-in"
+    own, others = "On, for members", "People join at their first sign-in"
     offered = (await console.at(PROGRAMS)).page.text
     assert own in offered
     assert others not in offered
     asked = (await console.submit(PROGRAMS, afar_requests="on")).page.text
-    assert f"Requests from afar {own} before: No application may ask" in asked
+    assert f"Backchannel authentication (CIBA) {own} before: Off" in asked
     tab = await console.submit(PROGRAMS)
     assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.programs"
-    assert "Your agents and confidential applications may ask your own members" in tab.page.text
+    assert "Your agents and confidential applications can ask members to approve requests" in tab.page.text
     # What was before, where it can be put back.
-    assert "No application may ask" in tab.page.text
+    assert "Off" in tab.page.text
     assert others not in tab.page.text
 
 
@@ -243,4 +241,4 @@ async def test_programs_by_documents_are_let_in_in_their_own_words(console: Cons
     await console.at(PROGRAMS)
     asked = await console.submit(PROGRAMS, metadata_clients="any")
     assert asked.status == 200
-    assert f"Everybody{OF} before: Nobody{OF}" in asked.page.text
+    assert "Client ID metadata documents (CIMD) Allowed from any host before: Blocked" in asked.page.text

@@ -17,7 +17,7 @@ def kept(scene: ConsoleScene) -> str | None:
 
 async def test_languages_are_chosen_in_order(console: ConsoleScene) -> None:
     tab = await console.at(_PAGE)
-    assert "All languages that there are" in tab.page.text
+    assert "All available languages" in tab.page.text
     assert "Polski" in tab.page.text
     await console.submit(f"{_PAGE}/change", languages=["ar", "de"])
     assert kept(console) == "ar,de"
@@ -35,7 +35,7 @@ async def test_a_language_stands_once_and_is_one_of_ours(console: ConsoleScene) 
     await console.at(_PAGE)
     tab = await console.submit(f"{_PAGE}/change", languages=["de", "de"])
     assert tab.status == 400
-    assert "Deutsch stands in the list twice." in tab.page.text
+    assert "Deutsch is in the list twice. Remove one entry." in tab.page.text
     await console.at(_PAGE)
     tab = await console.submit(f"{_PAGE}/change", languages=["xx"])
     assert tab.status == 400

@@ -58,9 +58,9 @@ TEST_SIGN_IN: Final = f"{ONE}/test-sign-in"
 _OVERVIEW: Final = Tab("console.tab.overview", ONE, get_service.caller)
 _SIGN_IN: Final = Tab("console.tab.signing_in", SIGN_IN, get_service.caller)
 _ACCESS: Final = Tab("console.tab.access", ACCESS, list_service_roles.caller)
-_TOKENS: Final = Tab("console.tab.tokens", TOKENS, list_client_secrets.caller)
+_CREDENTIALS: Final = Tab("console.tab.tokens", TOKENS, list_client_secrets.caller)
 _SETTINGS: Final = Tab("console.tab.settings", SETTINGS, change_service.caller)
-_TABS: Final = (_OVERVIEW, _SIGN_IN, _ACCESS, _TOKENS, _SETTINGS)
+_TABS: Final = (_OVERVIEW, _SIGN_IN, _ACCESS, _CREDENTIALS, _SETTINGS)
 
 
 def _below(tab: Tab) -> PagePosition:
@@ -71,7 +71,7 @@ LIST_POSITION: Final = position(APPLICATIONS_ENTRY, APPLICATIONS_TAB)
 OVERVIEW_POSITION: Final = _below(_OVERVIEW)
 SIGN_IN_POSITION: Final = _below(_SIGN_IN)
 ACCESS_POSITION: Final = _below(_ACCESS)
-TOKENS_POSITION: Final = _below(_TOKENS)
+CREDENTIALS_POSITION: Final = _below(_CREDENTIALS)
 SETTINGS_POSITION: Final = _below(_SETTINGS)
 
 

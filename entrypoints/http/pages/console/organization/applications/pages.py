@@ -29,9 +29,9 @@ from entrypoints.http.routes.services.services import change_service, create_ser
 for _title, _at, _rule, _position in (
     ("console.applications.new", f"{applications.LIST}/~new", create_service.caller, applications.LIST_POSITION),
     ("console.tab.access", applications.ACCESS, list_service_roles.caller, applications.ACCESS_POSITION),
-    ("console.tab.tokens", applications.TOKENS, list_client_secrets.caller, applications.TOKENS_POSITION),
-    ("console.preview.title", applications.PREVIEW, preview_tokens.caller, applications.TOKENS_POSITION),
-    ("console.test_sign_in.title", applications.TEST_SIGN_IN, preview_tokens.caller, applications.TOKENS_POSITION),
+    ("console.tab.tokens", applications.TOKENS, list_client_secrets.caller, applications.CREDENTIALS_POSITION),
+    ("console.preview.title", applications.PREVIEW, preview_tokens.caller, applications.SIGN_IN_POSITION),
+    ("console.test_sign_in.title", applications.TEST_SIGN_IN, preview_tokens.caller, applications.SIGN_IN_POSITION),
     ("console.refusals.title", applications.REFUSALS, list_authorization_refusals.caller, applications.SIGN_IN_POSITION),
     ("console.saml.title", applications.SAML, get_service.caller, applications.SIGN_IN_POSITION),
     ("console.application_logo.title", applications.LOGO, change_service.caller, applications.SETTINGS_POSITION),

@@ -18,8 +18,10 @@ from entrypoints.http.routes.federation.agent_grants import end_agent_grants
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.federation.logout_notices import list_logout_notices
 from entrypoints.http.routes.federation.saml import get_saml_configuration
+from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.api_keys import list_api_keys
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
+from entrypoints.http.routes.services.service_claims import list_service_claims
 from entrypoints.http.routes.services.services import change_service, delete_service, get_service, list_services, upload_service_logo
 
 _ADDRESS_TONES: Final = {"protected": Tone.GOOD, "here": Tone.WARN, "app": Tone.GOOD}
@@ -93,7 +95,12 @@ async def _checked(visit: PageVisit, application: Any) -> Mapping[str, Any]:
     for uri in application.redirect_uris:
         kind = "protected" if uri.startswith("https://") else "here" if uri.startswith("http://") else "app"
         found.append((uri, visit.text(f"console.signing_in.address_{kind}"), _ADDRESS_TONES[kind]))
-    return {"addresses": found, "add": visit.here(f"{applications.SIGN_IN}/addresses") if visit.may(change_service) else ""}
+    is_proxy = application.service_type is ServiceType.PROXY
+    return {
+        "proxied": [(visit.text("console.proxy.title"), visit.here(applications.PROXY))] if is_proxy else [],
+        "addresses": found,
+        "add": visit.here(f"{applications.SIGN_IN}/addresses") if visit.may(change_service) else "",
+    }
 
 
 SIGNING_IN: Final = _page(
@@ -144,17 +151,19 @@ SIGNING_IN: Final = _page(
     more=_checked,
     below=(
         ("console.application_sessions.title", applications.SESSIONS, get_service),
+        ("console.saml.title", applications.SAML, get_saml_configuration),
+        ("console.claims.title", applications.CLAIMS, list_service_claims),
+        ("console.preview.title", applications.PREVIEW, preview_tokens),
         ("console.first_sign_in.title", applications.FIRST_SIGN_IN, list_authorization_refusals),
         ("console.refusals.title", applications.REFUSALS, list_authorization_refusals),
         ("console.logout_notices.title", applications.NOTICES, list_logout_notices),
-        ("console.saml.title", applications.SAML, get_saml_configuration),
     ),
 )
 
 PUBLIC_KEYS: Final = _page(
     "public_keys",
     applications.PUBLIC_KEYS,
-    applications.TOKENS_POSITION,
+    applications.CREDENTIALS_POSITION,
     Section("keys", shape(change_service, Asked("jwks", hint="console.public_keys.jwks_hint"))),
     Section("address", shape(change_service, Asked("jwks_uri", hint="console.public_keys.jwks_uri_hint"))),
     Section("algorithm", shape(change_service, Asked("id_token_alg", hint="console.public_keys.algorithm_hint"))),

@@ -17,7 +17,6 @@ from entrypoints.http.pages.console.lists import latest_of, new_of
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications import APPLICATION_LIST, slug_of
-from entrypoints.http.pages.console.organization.applications.claims import CLAIMS
 from entrypoints.http.pages.console.organization.applications.rights import ASSIGNMENTS, PERMISSIONS, ROLES
 from entrypoints.http.pages.console.resource_pages import pages, record_page, section_pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
@@ -26,7 +25,6 @@ from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.services.api_keys import create_api_key, delete_api_key, get_api_key, list_api_keys
 from entrypoints.http.routes.services.client_secrets import create_client_secret, delete_client_secret, list_client_secrets
 from entrypoints.http.routes.services.plans import change_plan, create_plan, delete_plan, list_plans
-from entrypoints.http.routes.services.service_claims import list_service_claims
 from entrypoints.http.routes.services.service_roles import list_assignments, list_service_permissions, list_service_roles
 from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.services.user_keys import (
@@ -39,7 +37,7 @@ from entrypoints.http.routes.services.user_keys import (
 
 CLIENT_SECRETS: Final = Resource(
     name="client_secrets",
-    position=applications.TOKENS_POSITION,
+    position=applications.CREDENTIALS_POSITION,
     at=applications.SECRETS,
     listed=list_client_secrets,
     columns=(code("prefix"), when("last_used_at"), when("created_at")),
@@ -66,7 +64,7 @@ async def _made(_visit: PageVisit, found: Any) -> Sequence[tuple[str, int]]:
 
 API_KEYS: Final = Resource(
     name="api_keys",
-    position=applications.TOKENS_POSITION,
+    position=applications.CREDENTIALS_POSITION,
     at=applications.API_KEYS,
     listed=list_api_keys,
     rows="api_keys",
@@ -104,7 +102,7 @@ _RESOURCE: Final = Asked("resource", label="console.user_keys.resource", hint="c
 
 USER_KEYS: Final = Resource(
     name="user_keys",
-    position=applications.TOKENS_POSITION,
+    position=applications.CREDENTIALS_POSITION,
     at=applications.USER_KEYS,
     listed=list_user_keys,
     rows="user_keys",
@@ -127,7 +125,7 @@ USER_KEYS: Final = Resource(
 
 SETTINGS: Final = Resource(
     name="user_key_settings",
-    position=applications.TOKENS_POSITION,
+    position=applications.CREDENTIALS_POSITION,
     at=applications.LIST,
     page=applications.USER_KEY_SETTINGS,
     listed=list_services,
@@ -182,16 +180,15 @@ PLANS: Final = Resource(
 
 
 _ACCESS: Final = (ASSIGNMENTS, ROLES, PERMISSIONS, PLANS)
-_TOKENS: Final = (CLIENT_SECRETS, API_KEYS, CLAIMS)
-_BELOW_TOKENS: Final = (
-    ("console.preview.title", applications.PREVIEW),
+_CREDENTIALS: Final = (CLIENT_SECRETS, API_KEYS)
+_BELOW_CREDENTIALS: Final = (
     ("console.public_keys.title", applications.PUBLIC_KEYS),
     ("console.user_keys.title", applications.USER_KEYS),
-    ("console.signals.title", applications.SIGNALS),
 )
 _BELOW_ACCESS: Final = (
     ("console.who.question", f"{applications.ONE}/who"),
     ("console.people_there.title", applications.PEOPLE_THERE),
+    ("console.signals.title", applications.SIGNALS),
 )
 
 
@@ -223,10 +220,10 @@ async def show_access(call: Call[None, DoneLink, ServicePath, Any], postern: Pos
     return await _lists(PageVisit(call, postern), applications.ACCESS_POSITION, _ACCESS, _BELOW_ACCESS)
 
 
-@console.get(applications.TOKENS, of=list_client_secrets, also=(list_api_keys, list_service_claims))
-async def show_tokens(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
-    """Show by what an application proves itself, and what its tokens say."""
-    return await _lists(PageVisit(call, postern), applications.TOKENS_POSITION, _TOKENS, _BELOW_TOKENS)
+@console.get(applications.TOKENS, of=list_client_secrets, also=(list_api_keys,))
+async def show_credentials(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
+    """Show the client secrets and keys of an application."""
+    return await _lists(PageVisit(call, postern), applications.CREDENTIALS_POSITION, _CREDENTIALS, _BELOW_CREDENTIALS)
 
 
 PAGES: Final = (
@@ -238,5 +235,5 @@ PAGES: Final = (
     *(one for undoable in SETTINGS.undoables for one in undo_pages(undoable)),
     *pages(PLANS),
     show_access,
-    show_tokens,
+    show_credentials,
 )

@@ -10,8 +10,8 @@ from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APPLICATIONS,
+    DEVELOPERS_ENTRY,
     KEYS,
-    KEYS_ENTRY,
     KEYS_TAB,
     TRUSTED_ISSUERS,
     TRUSTED_ISSUERS_TAB,
@@ -62,7 +62,7 @@ def _sent(*, accepted: bool) -> Callable[[Any], Sequence[str]]:
 
 KEYS_OF_ORGANIZATION: Final = Resource(
     name="keys",
-    position=position(KEYS_ENTRY, KEYS_TAB),
+    position=position(DEVELOPERS_ENTRY, KEYS_TAB),
     at=KEYS,
     listed=list_management_keys,
     rows="management_keys",
@@ -124,7 +124,7 @@ async def _holders(visit: PageVisit) -> Sequence[Choice]:
     """The applications, and the keys: whoever may not see the keys sets no rule for one."""
     services = [one for one in (await visit.ask(list_services)).services if one.service_type in {"web", "api"}]
     keys = (await visit.ask(list_management_keys)).management_keys if visit.may(list_management_keys) else ()
-    applications, credentials = (visit.text(f"console.entry.{one}") for one in ("applications", "keys"))
+    applications, credentials = (visit.text(f"console.tab.{one}") for one in ("applications", "keys"))
     return [
         *(Choice(one.slug, one.name, group=applications) for one in services),
         *(Choice(f"{_OF_KEY}{one.id}", f"{one.name} ({one.prefix}…)", group=credentials) for one in keys),
@@ -160,7 +160,7 @@ _PASTED: Final = Asked("jwks", kind=InputKind.JSON, label="console.trusted_issue
 
 TRUSTED_ISSUER_PAGES: Final = Resource(
     name="trusted_issuers",
-    position=position(KEYS_ENTRY, TRUSTED_ISSUERS_TAB),
+    position=position(DEVELOPERS_ENTRY, TRUSTED_ISSUERS_TAB),
     at=TRUSTED_ISSUERS,
     listed=list_trusted_issuers,
     columns=(

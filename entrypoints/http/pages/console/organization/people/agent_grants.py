@@ -6,7 +6,7 @@ from typing import Any, Final
 from entrypoints.http.pages.console.cells import copied, linked, listed, plain, when
 from entrypoints.http.pages.console.lists import LatestRows, latest_of
 from entrypoints.http.pages.console.navigation import address
-from entrypoints.http.pages.console.organization.organization_tabs import APPLICATIONS, APPLICATIONS_ENTRY, END_USERS_TAB, PEOPLE, position
+from entrypoints.http.pages.console.organization.organization_tabs import APPLICATIONS, END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Filter, Resource
 from entrypoints.http.pages.console.visit import PageVisit
@@ -46,7 +46,7 @@ _OF_AGENT: Final = (linked(_PERSON, _grant, get_agent_grant), *_REST)
 
 AGENT_GRANTS: Final = Resource(
     name="agent_grants",
-    position=position(APPLICATIONS_ENTRY, END_USERS_TAB),
+    position=position(PEOPLE_ENTRY, END_USERS_TAB),
     at=_LIST,
     listed=list_agent_grants,
     rows="grants",

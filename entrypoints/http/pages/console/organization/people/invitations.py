@@ -104,6 +104,7 @@ def _again(one: Any) -> NewInvitation:
 INVITATIONS: Final = Resource(
     name="invitations",
     position=position(PEOPLE_ENTRY, INVITATIONS_TAB),
+    beneath=((REQUESTS_TAB.title, REQUESTS_TAB.at, list_join_requests),),
     at=_AT,
     listed=list_invitations,
     columns=(

@@ -44,7 +44,6 @@ from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications import people_there
 from entrypoints.http.pages.console.organization.applications.claims import verdict_of
 from entrypoints.http.pages.console.organization.organization_tabs import (
-    APPLICATIONS_ENTRY,
     AUDIT_LOG,
     END_USERS_TAB,
     FIELDS_TAB,
@@ -298,7 +297,7 @@ MEMBERS: Final = Resource(
 
 END_USERS: Final = Resource(
     name="end_users",
-    position=position(APPLICATIONS_ENTRY, END_USERS_TAB),
+    position=position(PEOPLE_ENTRY, END_USERS_TAB),
     at=f"{PEOPLE}/users",
     listed=list_end_users,
     rows="users",
@@ -431,7 +430,7 @@ async def _values(
     may_write = visit.may(change_person_values)
     return visit.show(
         "organization/people/values.html",
-        position(APPLICATIONS_ENTRY, END_USERS_TAB),
+        position(PEOPLE_ENTRY, END_USERS_TAB),
         head,
         action=visit.here(_VALUES),
         fields=[
@@ -457,7 +456,7 @@ async def ask_to_remove_second_factor(call: Call[None, None, MemberPath, Member]
 
 @console.post(_FACTOR, of=disable_mfa_of_member)
 async def send_second_factor_removal(call: Call[ReasonForm, None, MemberPath, Member], postern: Postern) -> Page:
-    """Remove the second factor of a member who lost it"""
+    """Remove MFA from a member who lost access to it"""
     visit = PageVisit(call, postern)
     try:
         await visit.ask(disable_mfa_of_member, body=StatedReason(call.body.reason))

@@ -375,7 +375,7 @@ async def _choices_here(visit: PageVisit) -> Mapping[str, Sequence[Choice]]:
 PAGES: Final = RulesPage(
     name="risk_policies",
     at=organization_tabs.RISK,
-    position=organization_tabs.position(organization_tabs.SIGN_IN_ENTRY, organization_tabs.RISK_TAB),
+    position=organization_tabs.position(organization_tabs.SECURITY_ENTRY, organization_tabs.RISK_TAB),
     rules=get_risk_policies,
     set_rules=set_risk_policies,
     report=get_risk_report,
@@ -390,7 +390,7 @@ PAGES: Final = RulesPage(
 PAGES_OF_INSTALLATION: Final = RulesPage(
     name="installation_risk_policies",
     at=platform_tabs.RISK,
-    position=platform_tabs.position(platform_tabs.RISK_ENTRY, platform_tabs.RISK_TAB),
+    position=platform_tabs.position(platform_tabs.SECURITY_ENTRY, platform_tabs.RISK_TAB),
     rules=get_installation_risk_policies,
     set_rules=set_installation_risk_policies,
     report=get_installation_risk_report,

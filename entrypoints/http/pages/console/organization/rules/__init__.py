@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.effects import AskedChange, asking_form
 from entrypoints.http.pages.console.forms import Asked, InputKind, Shape, shape
 from entrypoints.http.pages.console.organization import apis
-from entrypoints.http.pages.console.organization.organization_tabs import RULES_TAB, SIGN_IN, SIGN_IN_ENTRY, position
+from entrypoints.http.pages.console.organization.organization_tabs import RULES_TAB, SECURITY_ENTRY, SIGN_IN, position
 from entrypoints.http.pages.console.organization.rules import sentences
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
@@ -28,13 +28,13 @@ from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesRecord, cha
 from ports.texts import Text
 
 _CHANGE: Final = f"{SIGN_IN}/change"
-_POSITION: Final = position(SIGN_IN_ENTRY, RULES_TAB)
+_POSITION: Final = position(SECURITY_ENTRY, RULES_TAB)
 
 
 class Card(Frozen, kw_only=True):
     name: str
     """A part of the form's address and, with underscores, of the keys of its texts."""
-    said: Callable[[Text, SignInRulesRecord], Iterator[str]]
+    said: Callable[[Text, SignInRulesRecord, sentences.InForce], Iterator[str]]
     """The sentences about what holds now."""
     shape: Shape
     example: Mapping[str, Any]
@@ -61,6 +61,10 @@ class Card(Frozen, kw_only=True):
         )
 
 
+def _in_force(visit: PageVisit) -> sentences.InForce:
+    return sentences.in_force(visit.text, visit.postern.settings)
+
+
 CARDS: Final = (
     Card(
         name="second-step",
@@ -81,9 +85,9 @@ CARDS: Final = (
         said=sentences.sessions,
         shape=shape(
             change_sign_in_rules,
-            Asked("session_lifetime_hours", hint="console.rules.hours_hint"),
-            Asked("session_idle_minutes", hint="console.rules.idle_hint"),
-            Asked("most_sessions", hint="console.rules.most_hint"),
+            Asked("session_lifetime_hours", hint="console.rules.hours_hint", in_force=lambda visit: _in_force(visit).lifetime),
+            Asked("session_idle_minutes", hint="console.rules.idle_hint", in_force=lambda visit: _in_force(visit).idle),
+            Asked("most_sessions", hint="console.rules.most_hint", in_force=lambda visit: _in_force(visit).most),
         ),
         example={"session_lifetime_hours": 12},
     ),
@@ -92,8 +96,8 @@ CARDS: Final = (
         said=sentences.passwords,
         shape=shape(
             change_sign_in_rules,
-            Asked("shortest_password", hint="console.rules.shortest_hint"),
-            Asked("breached_at_sign_in", hint="console.rules.breached_hint"),
+            Asked("shortest_password", hint="console.rules.shortest_hint", in_force=lambda visit: _in_force(visit).shortest),
+            Asked("breached_at_sign_in", hint="console.rules.breached_hint", in_force=lambda visit: _in_force(visit).breached),
             Asked("passkey_offers", hint="console.rules.offers_hint"),
             "sign_in_links",
         ),
@@ -127,10 +131,15 @@ CARDS: Final = (
 
 
 async def _shown(visit: PageVisit, record: SignInRulesRecord) -> Mapping[str, Any]:
-    may = visit.may(change_sign_in_rules)
+    may, in_force = visit.may(change_sign_in_rules), _in_force(visit)
     return {
         "cards": [
-            (card.name, visit.text(f"console.rules_card.{card.key}"), [*card.said(visit.text, record)], visit.here(card.at) if may else "")
+            (
+                card.name,
+                visit.text(f"console.rules_card.{card.key}"),
+                [*card.said(visit.text, record, in_force)],
+                visit.here(card.at) if may else "",
+            )
             for card in CARDS
         ]
     }

@@ -8,11 +8,35 @@ from collections.abc import Iterator
 from core.domain.identity.registering import RegistrationPolicy
 from core.domain.outbound import MetadataClients, RegisteredClients
 from core.domain.tenancy.sign_in_rules import AdminFactor, AllFactor, MfaPolicy
+from core.frozen import Frozen
+from entrypoints.http.pages.console.cells import lasting
 from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesRecord
+from entrypoints.settings import Settings
 from ports.texts import Text
 
 
-def second_step(text: Text, rules: SignInRulesRecord) -> Iterator[str]:
+class InForce(Frozen):
+    """What counts where the organization sets nothing: the settings of the installation, in words."""
+
+    lifetime: str
+    idle: str
+    most: str
+    shortest: str
+    breached: str
+
+
+def in_force(text: Text, settings: Settings) -> InForce:
+    most = settings.most_sessions
+    return InForce(
+        lifetime=lasting(settings.session_lifetime, text),
+        idle=lasting(settings.session_idle, text),
+        most=text("console.in_force.no_limit") if most is None else text("console.in_force.most", count=most),
+        shortest=text("console.in_force.shortest", count=settings.password_length),
+        breached=text(f"console.in_force.breached_{settings.breached_at_sign_in}"),
+    )
+
+
+def second_step(text: Text, rules: SignInRulesRecord, _in_force: InForce) -> Iterator[str]:
     demands = [*_of_members(text, rules), *_of_administrators(text, rules)]
     yield from demands
     if rules.all_factor is AllFactor.ROLE_PASSKEY and rules.all_factor_role is None:
@@ -48,20 +72,21 @@ def _reaches_all(rules: SignInRulesRecord) -> bool:
     return rules.mfa_policy is MfaPolicy.REQUIRED or rules.all_factor is AllFactor.PASSKEY
 
 
-def sessions(text: Text, rules: SignInRulesRecord) -> Iterator[str]:
-    yield _counted(text, "hours", rules.session_lifetime_hours)
-    yield _counted(text, "idle", rules.session_idle_minutes)
-    yield _counted(text, "most", rules.most_sessions)
+def sessions(text: Text, rules: SignInRulesRecord, in_force: InForce) -> Iterator[str]:
+    yield _counted(text, "hours", rules.session_lifetime_hours, in_force.lifetime)
+    yield _counted(text, "idle", rules.session_idle_minutes, in_force.idle)
+    yield _counted(text, "most", rules.most_sessions, in_force.most)
 
 
-def passwords(text: Text, rules: SignInRulesRecord) -> Iterator[str]:
-    yield _counted(text, "shortest", rules.shortest_password)
-    yield _said(text, "breached_unset" if rules.breached_at_sign_in is None else f"breached_{rules.breached_at_sign_in.value}")
+def passwords(text: Text, rules: SignInRulesRecord, in_force: InForce) -> Iterator[str]:
+    yield _counted(text, "shortest", rules.shortest_password, in_force.shortest)
+    breached = rules.breached_at_sign_in
+    yield _said(text, "breached_unset" if breached is None else f"breached_{breached.value}", in_force=in_force.breached)
     yield _said(text, "offers" if rules.passkey_offers else "offers_none")
     yield _said(text, "links" if rules.sign_in_links else "links_none")
 
 
-def registration(text: Text, rules: SignInRulesRecord) -> Iterator[str]:
+def registration(text: Text, rules: SignInRulesRecord, _in_force: InForce) -> Iterator[str]:
     policy, domains = rules.registration_policy, text.listed(rules.registration_domains)
     names_domains = policy in {RegistrationPolicy.DOMAINS, RegistrationPolicy.EXCEPT_DOMAINS}
     if domains and names_domains:
@@ -74,7 +99,7 @@ def registration(text: Text, rules: SignInRulesRecord) -> Iterator[str]:
     yield _said(text, "invite_domains", domains=invited) if invited else _said(text, "invite_any")
 
 
-def programs(text: Text, rules: SignInRulesRecord) -> Iterator[str]:
+def programs(text: Text, rules: SignInRulesRecord, _in_force: InForce) -> Iterator[str]:
     yield _said(text, f"agents_{rules.agents.value}")
     yield _said(text, f"afar_{rules.afar_requests.value}")
     hosts, clients = text.listed(rules.metadata_hosts), rules.metadata_clients
@@ -95,5 +120,5 @@ def _said(text: Text, name: str, **values: object) -> str:
     return text(f"console.rules_say.{name}", **values)
 
 
-def _counted(text: Text, name: str, count: int | None) -> str:
-    return _said(text, f"{name}_none") if count is None else _said(text, name, count=count)
+def _counted(text: Text, name: str, count: int | None, in_force: str = "") -> str:
+    return _said(text, f"{name}_none", in_force=in_force) if count is None else _said(text, name, count=count)

@@ -29,7 +29,7 @@ from entrypoints.http.pages.console.lists import asked_with, given_in
 from entrypoints.http.pages.console.many import attachment, marked
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.events import event_in_words
-from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
+from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, AUDIT_LOG_TAB, LOGS_ENTRY, position
 from entrypoints.http.pages.console.organization.settings.audit_sentences import (
     PLACES,
     LoggedRun,
@@ -126,7 +126,7 @@ IDS: Final = (
 _THING: Final = linked(plain(lambda row: thing_of(entry_of(row)), "console.field.target"), place_of, *PLACES)
 AUDIT: Final = Resource(
     name="audit_log",
-    position=position(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB),
+    position=position(LOGS_ENTRY, AUDIT_LOG_TAB),
     at=AUDIT_LOG,
     listed=list_audit_log,
     rows="logs",

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.organization_tabs import CREDENTIALS_TAB, SIGN_IN, SIGN_IN_ENTRY, position
+from entrypoints.http.pages.console.organization.organization_tabs import CREDENTIALS_TAB, DIRECTORIES_ENTRY, SIGN_IN, position
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.tenancy.oauth_credentials import (
     OAuthCredentialsBody,
@@ -31,7 +31,7 @@ _REMOVED: Final = button("console.credentials.end")
 _AT: Final = f"{SIGN_IN}/providers"
 _ONE: Final = f"{_AT}/{{provider}}"
 _END: Final = f"{_ONE}/end"
-_POSITION: Final = position(SIGN_IN_ENTRY, CREDENTIALS_TAB)
+_POSITION: Final = position(DIRECTORIES_ENTRY, CREDENTIALS_TAB)
 
 
 class CredentialsForm(BoundForm, frozen=True, kw_only=True):

@@ -61,7 +61,7 @@ async def ask_for_heir(call: Call[None, HeirQuery, OrganizationPath, Member], po
 
 @console.post(TRANSFER, of=transfer_ownership, also=(list_members,))
 async def send_heir(call: Call[HeirForm, None, OrganizationPath, Member], postern: Postern) -> Page:
-    """Make another member the owner"""
+    """Transfer ownership to another member"""
     visit = PageVisit(call, postern)
     try:
         heir = msgspec.convert({"new_owner_user_id": call.body.user_id}, OwnershipTransfer)
@@ -110,7 +110,7 @@ async def ask_to_delete_organization(call: Call[None, None, OrganizationPath, Me
 
 @console.post(DELETE, of=delete_organization, also=(get_organization, list_end_users))
 async def send_deletion_of_organization(call: Call[EndingForm, None, OrganizationPath, Member], postern: Postern) -> Page:
-    """Delete an organization and all its data for good"""
+    """Delete an organization and all its data permanently"""
     visit = PageVisit(call, postern)
     if call.body.typed.strip() != call.path.org_slug:
         return Answer(await _question(visit, {"typed": visit.text("console.not_the_name")}), 400)

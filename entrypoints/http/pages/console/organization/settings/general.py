@@ -21,17 +21,16 @@ from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization import organization_tabs as of_organization
 from entrypoints.http.pages.console.organization.organization_tabs import (
     BILLING_TAB,
+    BRANDING_ENTRY,
     DELETE_TAB,
-    DOCUMENTS_TAB,
     DOMAIN_TAB,
     GENERAL_TAB,
     HELD_BACK_TAB,
     MAIL_SERVER_TAB,
-    PROPOSALS_TAB,
+    SECURITY_ENTRY,
     SETTINGS,
     SETTINGS_ENTRY,
     SIGN_IN,
-    SIGN_IN_ENTRY,
     TERMS_TAB,
     TRANSFER_TAB,
     position,
@@ -112,10 +111,6 @@ GENERAL: Final = Resource(
             TRANSFER_TAB.label, TRANSFER_TAB.at, transfer_ownership, lambda found: found.organization.status is OrganizationStatus.ACTIVE
         ),
         EndLink(DELETE_TAB.label, DELETE_TAB.at, delete_organization, lambda found: not _is_suspended(found)),
-    ),
-    below=(
-        (DOCUMENTS_TAB.label, DOCUMENTS_TAB.at, get_organization_configuration),
-        (PROPOSALS_TAB.label, PROPOSALS_TAB.at, list_proposals),
     ),
     template="organization/settings/general.html",
     more=_kept,
@@ -247,13 +242,13 @@ DOCUMENTS: Final = _list(
     ("console.proposals.title", of_organization.PROPOSALS, list_proposals),
 )
 PLATFORM_DOCUMENTS: Final = _list(
-    of_platform.DOCUMENTS, of_platform.position(of_platform.SETTINGS_ENTRY, of_platform.DOCUMENTS_TAB), get_platform_configuration
+    of_platform.DOCUMENTS, of_platform.position(of_platform.CONFIGURATION_ENTRY, of_platform.DOCUMENTS_TAB), get_platform_configuration
 )
 
 
 OWN_BUDGET: Final = Resource(
     name="own_budget",
-    position=position(SIGN_IN_ENTRY, HELD_BACK_TAB),
+    position=position(SECURITY_ENTRY, HELD_BACK_TAB),
     at=f"{SIGN_IN}/held-back",
     is_single=True,
     listed=get_mail_budget,
@@ -282,7 +277,7 @@ def _state(server: Any) -> tuple[str, Tone]:
 
 MAIL_SERVER: Final = Resource(
     name="mail_server",
-    position=position(SETTINGS_ENTRY, MAIL_SERVER_TAB),
+    position=position(BRANDING_ENTRY, MAIL_SERVER_TAB),
     at=f"{SETTINGS}/mail-server",
     is_single=True,
     listed=get_mail_server,
@@ -327,7 +322,7 @@ def _set_own_domain(answer: Any) -> Any:
 
 OWN_DOMAIN: Final = Resource(
     name="own_domain",
-    position=position(SETTINGS_ENTRY, DOMAIN_TAB),
+    position=position(BRANDING_ENTRY, DOMAIN_TAB),
     at=f"{SETTINGS}/domain",
     is_single=True,
     listed=get_domain,

@@ -36,7 +36,7 @@ from entrypoints.http.machinery.fields import Line, OrganizationPath
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Choice, InputKind, shape
-from entrypoints.http.pages.console.organization.organization_tabs import LOOKS_TAB, SETTINGS, SETTINGS_ENTRY, position
+from entrypoints.http.pages.console.organization.organization_tabs import BRANDING_ENTRY, LOOKS_TAB, SETTINGS, position
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
 from entrypoints.http.pages.console.undo import OfferedUndo, Undoable, changing, noted, offered, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
@@ -109,7 +109,7 @@ _SHAPE: Final = shape(
     "terms_url",
 )
 _COLORS: Final = ("primary_color", "second_color")
-_POSITION: Final = position(SETTINGS_ENTRY, LOOKS_TAB)
+_POSITION: Final = position(BRANDING_ENTRY, LOOKS_TAB)
 _UNDOABLE: Final = Undoable(
     name="looks",
     page=_AT,

@@ -40,6 +40,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     OVERVIEW_TAB,
     PEOPLE,
     PROVIDERS,
+    SECURITY_ENTRY,
     SETTINGS,
     SIGNING_KEYS,
     TEXT_APPROVALS,
@@ -229,7 +230,7 @@ _SINCE: Final = (number("held"), when("held_since"), when("held_at"), when("exem
 
 HELD_BACK_TODAY: Final = Resource(
     name="held_back",
-    position=position(OVERVIEW_ENTRY, HELD_BACK_TAB),
+    position=position(SECURITY_ENTRY, HELD_BACK_TAB),
     at=HELD_BACK,
     listed=list_mail_budgets,
     columns=(words("budget", BudgetScope), plain("name"), *_SINCE),
@@ -260,7 +261,7 @@ async def _show_jobs(call: AnyCall, postern: Postern) -> Page:
     rows = rows_of(_COLUMNS, jobs, visit.text, visit.path)
     page = visit.show(
         "platform/overview/jobs.html",
-        position(OVERVIEW_ENTRY, JOBS_TAB),
+        position(OPERATION_ENTRY, JOBS_TAB),
         Head(title=visit.text("console.jobs.title"), curl=visit.curl(list_dead_jobs), done=call.query.done),
         columns=_COLUMNS,
         rows=[(cells, visit.here(_REVIVE, job_id=job.id)) for cells, job in zip(rows, jobs, strict=True)],

@@ -5,7 +5,7 @@ The settings in force, with secrets masked: those that somebody has set first, t
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from typing import Final, NamedTuple
 
 import msgspec
@@ -18,7 +18,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.actors import actor_of_installation, program_in_words
-from entrypoints.http.pages.console.cells import code, linked, plain, rows_of, sentence, state, when
+from entrypoints.http.pages.console.cells import code, lasting, linked, plain, rows_of, sentence, state, when
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.navigation import address
@@ -30,8 +30,8 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     AUDIT_LOG,
     AUDIT_LOG_ENTRY,
     AUDIT_LOG_TAB,
+    CONFIGURATION_ENTRY,
     SETTINGS,
-    SETTINGS_ENTRY,
     SETTINGS_TAB,
     position,
 )
@@ -183,8 +183,6 @@ async def _show_entry(call: AnyCall, postern: Postern) -> Page:
 
 
 _SECONDS: Final = re.compile(r"(\d{1,12})s")
-# The largest unit of which the time is a whole number.
-_UNITS: Final = (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1))
 
 
 class SoughtSetting(msgspec.Struct, frozen=True):
@@ -216,7 +214,7 @@ async def _show_settings(call: AnyCall, postern: Postern) -> Page:
             groups.append((group, others))
     page = visit.show(
         "platform/record/settings.html",
-        position(SETTINGS_ENTRY, SETTINGS_TAB),
+        position(CONFIGURATION_ENTRY, SETTINGS_TAB),
         Head(title=visit.text("console.settings_in_force.title"), curl=visit.curl(list_settings)),
         at=SETTINGS,
         wanted=call.query.q.strip(),
@@ -232,8 +230,7 @@ def in_time(value: str, text: Text) -> str:
     seconds = int(found[1]) if found else 0
     if not seconds:
         return value
-    unit, length = next(one for one in _UNITS if seconds % one[1] == 0)
-    return str(text(f"console.lasts.{unit}", count=seconds // length))
+    return lasting(timedelta(seconds=seconds), text)
 
 
 PAGES: Final = (

@@ -147,7 +147,7 @@ _FIELDS: Final = (
 
 CLAIMS: Final = Resource(
     name="claims",
-    position=applications.TOKENS_POSITION,
+    position=applications.SIGN_IN_POSITION,
     at=applications.CLAIMS,
     listed=list_service_claims,
     columns=(
@@ -213,7 +213,7 @@ async def _show_preview(call: AnyCall, postern: Postern) -> Page:
     )
     page = visit.show(
         "organization/applications/claims/preview.html",
-        applications.TOKENS_POSITION,
+        applications.SIGN_IN_POSITION,
         head,
         at=visit.here(applications.PREVIEW),
         asked=person,

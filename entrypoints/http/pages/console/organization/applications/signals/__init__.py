@@ -66,7 +66,7 @@ _UNDOABLE: Final = Undoable(
     at=_CHANGE,
     shape=_SHAPE,
     find=_find,
-    position=applications.TOKENS_POSITION,
+    position=applications.ACCESS_POSITION,
     whole=True,
 )
 
@@ -81,7 +81,7 @@ async def _ending(_visit: PageVisit, signals: Any) -> Sequence[tuple[str, int]]:
 
 SIGNALS: Final = Resource(
     name="signals",
-    position=applications.TOKENS_POSITION,
+    position=applications.ACCESS_POSITION,
     at=applications.SIGNALS,
     is_single=True,
     listed=get_signals,
@@ -157,7 +157,7 @@ async def _latest(visit: PageVisit, _stream: Any) -> Mapping[str, Any]:
 
 STREAMS: Final = Resource(
     name="signal_streams",
-    position=applications.TOKENS_POSITION,
+    position=applications.ACCESS_POSITION,
     at=_STREAMS,
     listed=get_signals,
     rows="streams",
@@ -203,7 +203,7 @@ async def _outcomes(visit: PageVisit) -> Sequence[Choice]:
 
 DELIVERIES: Final = Resource(
     name="signal_deliveries",
-    position=applications.TOKENS_POSITION,
+    position=applications.ACCESS_POSITION,
     at=f"{STREAMS.one}/deliveries",
     listed=list_signal_deliveries,
     rows="deliveries",

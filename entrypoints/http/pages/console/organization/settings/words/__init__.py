@@ -7,9 +7,9 @@ from core.domain.languages import Language
 from entrypoints.http.pages.console.cells import listed, listed_in_words, sentence, when
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.organization_tabs import (
+    BRANDING_ENTRY,
     LANGUAGES_TAB,
     SETTINGS,
-    SETTINGS_ENTRY,
     TEXTS,
     TEXTS_TAB,
     position,
@@ -68,7 +68,7 @@ _ROWS: Final = Rows(
 
 LANGUAGES: Final = Resource(
     name="languages",
-    position=position(SETTINGS_ENTRY, LANGUAGES_TAB),
+    position=position(BRANDING_ENTRY, LANGUAGES_TAB),
     at=f"{SETTINGS}/languages",
     is_single=True,
     listed=get_languages,
@@ -90,7 +90,7 @@ LANGUAGES: Final = Resource(
 )
 
 
-_POSITION: Final = position(SETTINGS_ENTRY, TEXTS_TAB)
+_POSITION: Final = position(BRANDING_ENTRY, TEXTS_TAB)
 _BEGINS: Final = Asked("begins_at", label="console.notice.begins_at", hint="console.notice.begins_hint")
 _ENDS: Final = Asked("ends_at", label="console.notice.ends_at", hint="console.notice.ends_hint")
 
