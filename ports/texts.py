@@ -8,6 +8,7 @@ from core.domain.branding import Branding
 from core.domain.identifiers import UserId
 from core.domain.languages import Language
 from core.domain.texts.own_texts import InstallationWords, OwnTexts
+from core.domain.texts.rules import FormerDefaults
 from core.frozen import Frozen
 
 
@@ -59,6 +60,9 @@ class ShippedWords(Protocol):
 
     def written(self, language: Language) -> Mapping[str, str]:
         """By key, with the English text where the language lacks one."""
+
+    def former(self, language: Language) -> FormerDefaults:
+        """Returns the open texts of earlier releases that mean the same as those of now."""
 
 
 class Texts(Protocol):

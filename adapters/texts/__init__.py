@@ -20,6 +20,7 @@ from typing import Final
 
 from adapters.texts.catalogue import Catalogue
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
+from core.domain.texts.rules import FormerDefault, FormerDefaults
 
 _SECTION: Final = re.compile(r"\[([a-z_0-9.]+)\]")
 # No escapes, and so no straight quotation marks and no backslashes: what stands there is what is shown.
@@ -136,6 +137,10 @@ class ShippedTexts:
         english = _texts(DEFAULT, self._beside)
         return _texts(language, self._beside) if language in CONSOLE_LANGUAGES else OverEnglish(_texts(language, None), english)
 
+    def former(self, language: Language) -> FormerDefaults:
+        """Implements `ports.texts.ShippedWords`."""
+        return _former(language)
+
     def on_page(self, language: Language, *, html: bool) -> Catalogue:
         """The texts of pages, whose lines never end within "e-mail"."""
         return _catalogue(language, self._beside, html=html, on_page=True, between="</p>\n<p>" if html else "\n\n")
@@ -150,3 +155,14 @@ def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: 
 
 
 _texts = cache(shipped)
+
+
+@cache
+def _former(language: Language) -> FormerDefaults:
+    """In the file, each default is its digest and its length; `python -m ops.words.former` writes them."""
+    source = files(__package__).joinpath("former.toml").read_text(encoding="utf-8")
+    return {key: _former_defaults(listed) for key, listed in read_catalogue(spoken(language, source)).items()}
+
+
+def _former_defaults(listed: str) -> list[FormerDefault]:
+    return [FormerDefault(digest, int(length)) for digest, _, length in (one.partition(":") for one in listed.split(" "))]

@@ -322,7 +322,8 @@ def _own_text(row: Values, receiver: Receiver) -> None:
     key = row["key"] if language is not None and row["key"] in OPEN_TEXTS else FOOTER
     language = language or DEFAULT
     ours = {one: receiver.shipped.written(one) for one in (language, DEFAULT)}
-    rules = TextRules(ours, ours[DEFAULT], [destination(link.address).host for link in links(row["text"])])
+    former = {one: receiver.shipped.former(one) for one in ours}
+    rules = TextRules(ours, ours[DEFAULT], [destination(link.address).host for link in links(row["text"])], former=former)
     (kept,) = checked_texts([OwnText(key, language, row["text"])], rules)
     if kept.text != row["text"]:
         raise BadRequest("text: must be as it is kept")

@@ -50,9 +50,10 @@ class KeptText(Frozen, kw_only=True):
     def is_shown(self) -> bool:
         return is_open(self.key) and Language.of(self.language) is not None
 
-    def is_outdated(self, ours: Mapping[str, str]) -> bool:
-        """Whether our text, of the same language, has changed since."""
-        return self.is_shown and self.based_on != ours.get(self.key, "")
+    def is_outdated(self, rules: TextRules) -> bool:
+        """Whether our text, of the same language, has got another meaning since."""
+        language = Language.of(self.language)
+        return self.is_shown and language is not None and not rules.is_current(self.key, language, self.based_on)
 
     @property
     def place(self) -> tuple[str, str]:
@@ -125,7 +126,7 @@ def revision(changes: Changes, kept: Sequence[KeptText], rules: TextRules) -> Re
 
 def _stands(one: OwnText, before: Mapping[tuple[str, str], KeptText], rules: TextRules) -> bool:
     kept = before.get((one.language.value, one.key))
-    return kept is not None and kept.text == one.text and not kept.unlinked and kept.based_on == rules.ours_of(one.key, one.language)
+    return kept is not None and kept.text == one.text and not kept.unlinked and rules.is_current(one.key, one.language, kept.based_on)
 
 
 def spoken(language: str) -> Language:
@@ -212,7 +213,7 @@ def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language,
                     most=rules.most(key, language),
                     placeholders=rules.placeholders(key),
                     own=None if own is None else own.text,
-                    was_ours=None if own is None or own.based_on == ours else own.based_on,
+                    was_ours=None if own is None or rules.is_current(key, language, own.based_on) else own.based_on,
                     unlinked=own is not None and own.unlinked,
                 )
             )
@@ -222,7 +223,7 @@ def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language,
         digest_of(kept),
         listed,
         [OwnCount(at, spoken, count) for (at, spoken), count in sorted(counted.items())],
-        [one for one in shown if one.is_outdated(rules.ours[Language(one.language)])],
+        [one for one in shown if one.is_outdated(rules)],
         [one for one in kept if not one.is_shown],
     )
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import islice
 from typing import Final
 
@@ -102,6 +103,21 @@ class OwnText(Frozen):
     text: str
 
 
+class FormerDefault(Frozen):
+    """A default text of an earlier release that means the same as the one of now, which says it in other words."""
+
+    digest: str
+    length: int
+
+    @classmethod
+    def of(cls, text: str) -> "FormerDefault":
+        return cls(sha256(text.encode()).hexdigest()[:16], len(text))
+
+
+FormerDefaults = Mapping[str, Sequence[FormerDefault]]
+"""By key."""
+
+
 class TextRules(Frozen):
     """What the rules must know: our texts by language and key, and the domains to which links may lead."""
 
@@ -110,6 +126,7 @@ class TextRules(Frozen):
     hosts: Collection[str] = ()
     of_organization: bool = False
     """Whether the own texts are those of an organization."""
+    former: Mapping[Language, FormerDefaults] = {}
 
     def is_open(self, opened: OpenText) -> bool:
         return opened.is_of_organizations or not self.of_organization
@@ -118,15 +135,23 @@ class TextRules(Frozen):
         """What the own text stands in place of. Empty where we have none."""
         return self.ours.get(language, {}).get(key) or self.english.get(key, "")
 
+    def is_current(self, key: str, language: Language, default: str) -> bool:
+        """Whether this default text is ours of now, or a former one that means the same."""
+        return default == self.ours_of(key, language) or FormerDefault.of(default) in self._former_of(key, language)
+
+    def _former_of(self, key: str, language: Language) -> Sequence[FormerDefault]:
+        return self.former.get(language, {}).get(key, ())
+
     def most(self, key: str, language: Language) -> int:
-        """How many characters an own text may have: twice as many as ours, in English or in that language, or as many as a line, or as
-        paragraphs, may have in any case.
+        """Returns how many characters an own text may have: twice as many as ours, in English or in that language, or as many as a line, or
+        as paragraphs, may have in any case. A former default counts, too: a text that was written beside it still fits.
         """
         kind = OPEN_TEXTS[key].kind
         if kind is TextKind.BUTTON:
             return LONGEST_BUTTON
         least = PARAGRAPHS if kind.has_paragraphs else LINE
-        return max(least, 2 * len(self.ours_of(key, language)), 2 * len(self.english.get(key, "")))
+        former = (one.length for spoken in (language, Language.ENGLISH) for one in self._former_of(key, spoken))
+        return max(least, 2 * max(len(self.ours_of(key, language)), len(self.english.get(key, "")), *former))
 
     def placeholders(self, key: str) -> Sequence[str]:
         return list(dict.fromkeys(PLACEHOLDER.findall(self.english.get(key, ""))))

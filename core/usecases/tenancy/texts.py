@@ -169,12 +169,12 @@ class OwnTextChanges(Frozen):
         compared = 0
         for language in sorted(await self.lookup.languages()):
             known = Language.of(language)
-            ours = {} if known is None else self.shipped.written(known)
-            version = version_of(ours)
+            rules = self._rules(None, () if known is None else (known,))
+            version = version_of({} if known is None else rules.ours[known])
             async with self.unit_of_work() as uow:
                 kept = await uow.own_texts.claim_uncompared(language, version, limit - compared)
                 if kept:
-                    outdated = [one.id for one in kept if one.is_outdated(ours)]
+                    outdated = [one.id for one in kept if one.is_outdated(rules)]
                     await uow.own_texts.mark_compared([one.id for one in kept], outdated, version)
                     await uow.commit()
             compared += len(kept)
@@ -214,7 +214,9 @@ class OwnTextChanges(Frozen):
 
     def _rules(self, organization: OrganizationId | None, languages: Collection[Language], proved: Collection[str] = ()) -> TextRules:
         ours = {language: self.shipped.written(language) for language in languages}
-        return TextRules(ours, self.shipped.written(DEFAULT), {*self.hosts, *proved}, of_organization=organization is not None)
+        former = {language: self.shipped.former(language) for language in (*languages, DEFAULT)}
+        english = self.shipped.written(DEFAULT)
+        return TextRules(ours, english, {*self.hosts, *proved}, of_organization=organization is not None, former=former)
 
 
 async def follow_proof(uow: UnitOfWork, organization: OrganizationId, domain: str, listed: Collection[str]) -> None:

@@ -12,7 +12,7 @@ from adapters.texts.po import PoFile, Translation, UnreadablePo, read, written
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import DEFAULT, Language
 from core.domain.tenancy.texts import ListedText, TextsChange, spoken, version_of
-from core.domain.texts.rules import TextFault, TextsRefused
+from core.domain.texts.rules import TextFault, TextRules, TextsRefused
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting, for_owner
@@ -103,9 +103,12 @@ def _version(postern: Postern, language: Language) -> str:
 
 
 def _is_of_now(taken: Sequence[Translation], postern: Postern) -> bool:
-    """Whether each text stands beside ours as it reads now. It does after `msgmerge`, which keeps the head of the older file."""
-    english = postern.foundation.shipped_words.written(DEFAULT)
-    return all(one.id == (english.get(one.context) or _NOTHING) for one in taken)
+    """Returns whether each text stands beside ours as it reads now, or beside a former one of the same meaning. Each does after `msgmerge`,
+    which keeps the head of the older file.
+    """
+    words = postern.foundation.shipped_words
+    rules = TextRules({}, words.written(DEFAULT), former={DEFAULT: words.former(DEFAULT)})
+    return all(rules.is_current(one.context, DEFAULT, "" if one.id == _NOTHING else one.id) for one in taken)
 
 
 def _read(name: str) -> PoFile:

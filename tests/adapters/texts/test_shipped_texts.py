@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import pytest
 from jinja2 import Environment, nodes
 
-from adapters.texts import shipped, sources
+from adapters.texts import ShippedTexts, shipped, sources
 from adapters.texts.own import OWN_ALONE
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
+from core.domain.texts.own_texts import OPEN_TEXTS
+from core.domain.texts.rules import FormerDefault
 from tests.http.pages.console.texts import asked_for
 from tests.places import PAGES, ROOT
 
@@ -234,6 +236,17 @@ def written_in_python() -> tuple[frozenset[str], tuple[re.Pattern[str], ...]]:
                     whole = whole if "." in whole else f"refusals.{whole}"
                     patterns.add(re.compile(re.escape(whole).replace(r"\*", "[a-z_0-9]+")))
     return frozenset(literals), tuple(patterns)
+
+
+@pytest.mark.parametrize("language", list(Language))
+def test_former_defaults_are_open_texts_that_read_otherwise_now(language: Language) -> None:
+    words = ShippedTexts()
+    written = words.written(language)
+    listed = [(key, one) for key, defaults in words.former(language).items() for one in defaults]
+    assert {key for key, _ in listed} <= OPEN_TEXTS.keys()
+    assert [key for key, one in listed if one == FormerDefault.of(written[key])] == []
+    assert len(set(listed)) == len(listed)
+    assert bool(listed) == (language is not Language.CHINESE)
 
 
 # Two verbs for making, in each language.

@@ -10,6 +10,7 @@ from core.domain.texts.rules import (
     LONGEST,
     MOST_FAULTS,
     MOST_LINES,
+    FormerDefault,
     OwnText,
     TextLink,
     TextRules,
@@ -304,6 +305,17 @@ def test_what_we_have_no_text_of_has_none_to_go_by() -> None:
     assert (empty.ours_of("own.footer", EN), empty.placeholders("own.footer"), empty.most("own.footer", EN)) == ("", [], 600)
     # A language without the text has the English one.
     assert TextRules({DE: {}}, ENGLISH).ours_of("sign_in.title", DE) == "Sign in"
+
+
+def test_a_former_default_of_the_same_meaning_is_current_and_leaves_the_room_it_gave() -> None:
+    former = {EN: {"sign_in.title": [FormerDefault.of("Tell us who you are, and come in: here you sign in")]}}
+    rules = TextRules({EN: ENGLISH, DE: GERMAN}, ENGLISH, former=former)
+    assert rules.is_current("sign_in.title", EN, "Sign in")
+    assert rules.is_current("sign_in.title", EN, "Tell us who you are, and come in: here you sign in")
+    assert not rules.is_current("sign_in.title", DE, "Tell us who you are, and come in: here you sign in")
+    assert not rules.is_current("sign_in.title", EN, "Tell us who you are")
+    assert not rules.is_current("sign_in.next", EN, "Tell us who you are, and come in: here you sign in")
+    assert [RULES.most("sign_in.title", EN), rules.most("sign_in.title", EN), rules.most("sign_in.title", DE)] == [60, 100, 100]
 
 
 def test_made_up_keys_without_end_have_no_answer_without_end() -> None:

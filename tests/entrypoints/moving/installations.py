@@ -121,6 +121,7 @@ class MovingPlace(Frozen):
 
 _PUBLIC: Final = 2200
 LINKED_TEXT: Final = "See [our page](https://acme.example/)."
+FORMER_DEFAULT: Final = "Do you have an account already?"
 
 
 def fill_source(there: MovingPlace) -> None:
@@ -142,6 +143,11 @@ def fill_source(there: MovingPlace) -> None:
     there.rows("update all_organizations set look = %s, languages = 'de,pl' where id = %s", look.as_text(), ACME)
     # One with a link, whose domain is proved there alone.
     there.rows("update organization_texts set key = 'own.footer', text = %s where org_id = %s and key = 'key_1'", LINKED_TEXT, ACME)
+    # One beside a default that was reworded since, and as long as that one allowed: longer than the default of now does.
+    there.rows(
+        "update organization_texts set key = 'register.have_one', text = %s, based_on = %s where org_id = %s and key = 'key_2'",
+        *("An account of Acme, its partners or its friends is good enough", FORMER_DEFAULT, ACME),
+    )
     # What no endpoint would have left empty.
     there.rows("update all_profile_fields set written_by = '{person}'")
     there.rows("update saml_certificates set certificate = %s", CERTIFICATE)

@@ -46,7 +46,20 @@ from tests.adapters.postgres.populous import ACME, MEMBERS
 from tests.e2e.warm.processes import COMMAND, PosternProcess
 from tests.entrypoints.backups.installation import database_beside
 from tests.entrypoints.moving.conftest import Moving
-from tests.entrypoints.moving.installations import ADA, API_KEY, BOB, CY, DAN, EVE, FAY, PASSWORD, THERE, MovingPlace, settings_for
+from tests.entrypoints.moving.installations import (
+    ADA,
+    API_KEY,
+    BOB,
+    CY,
+    DAN,
+    EVE,
+    FAY,
+    FORMER_DEFAULT,
+    PASSWORD,
+    THERE,
+    MovingPlace,
+    settings_for,
+)
 from tests.entrypoints.moving.test_hostile_files import Row, contents, rewritten
 from tests.patience import PATIENCE
 
@@ -179,6 +192,20 @@ def test_all_of_it_arrives_and_its_secrets_open_here_alone(moving: Moving, here:
     assert now is not None
     # Nothing of the other tenant came along.
     assert here.one("select count(*) from all_organizations") == 1
+
+
+def test_a_text_beside_a_reworded_default_needs_no_review_where_it_arrives(moving: Moving, here: MovingPlace) -> None:
+    here.import_(moving.file)
+    here.rows("delete from organization_texts where key like 'key_%%' or key = 'own.footer'")
+
+    async def compare() -> int:
+        async with open_postern(here.settings) as postern:
+            return await postern.tenancy.own_texts.compare_with_ours(100)
+
+    assert trio.run(compare) == 1
+    assert here.rows("select key, based_on, outdated from organization_texts") == [
+        {"key": "register.have_one", "based_on": FORMER_DEFAULT, "outdated": False}
+    ]
 
 
 def test_the_audit_log_holds_at_both_places_and_goes_on(moving: Moving, here: MovingPlace) -> None:

@@ -1,7 +1,9 @@
 """Own texts over HTTP: who sets them, what is refused, and what becomes of them when ours or a domain's proof changes."""
 
+import tomllib
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -206,6 +208,36 @@ async def test_a_release_that_changes_ours_makes_a_todo(scene: TextsScene) -> No
     assert await sweeper.sweep() == 1
     assert (await scene.change({"sign_in.title": None}, "de")).status == 200
     assert await scene.todos() == {}
+
+
+def every_former_default() -> dict[str, dict[str, str]]:
+    return tomllib.loads((Path(__file__).parent / "former_defaults.toml").read_text(encoding="utf-8"))
+
+
+async def test_custom_texts_beside_reworded_defaults_need_no_review(scene: TextsScene) -> None:
+    ids: Any = {True: "(select id from organizations where slug = 'acme')", False: "null"}
+    for language, defaults in every_former_default().items():
+        for key, default in defaults.items():
+            scene.people.change(
+                "insert into organization_texts (id, updated_at, org_id, key, language, text, based_on)"
+                f" values (gen_random_uuid(), now(), {ids[OPEN_TEXTS[key].is_of_organizations]}, %s, %s, %s, %s)",
+                *(key, language, default, default),
+            )
+    before = scene.people.rows("select id, text, based_on, updated_at from organization_texts order by id")
+    assert len(before) == 326
+    sweeper = own_text_comparer(scene.postern.tenancy.own_texts, spread=lambda: 0.0)
+    assert await sweeper.sweep() == 326
+    assert await scene.todos() == {}
+    for at in (TEXTS, INSTALLATION):
+        listed = await scene.listed("de", at)
+        assert listed["outdated"] == []
+        assert {one["was_ours"] for one in listed["texts"]} == {None}
+    # The same text again says nothing new, so its row stays as it is.
+    assert (await scene.change({"newcomer.title": "Which e-mail address is yours?"})).status == 200
+    assert scene.people.rows("select id, text, based_on, updated_at from organization_texts order by id") == before
+    scene.people.change("update organization_texts set based_on = 'Another meaning', compared_with = '' where key = 'newcomer.title'")
+    assert await sweeper.sweep() == 4
+    assert await scene.todos() == {"texts": 4}
 
 
 async def test_a_text_that_is_no_longer_there_is_listed_and_taken_away(scene: TextsScene) -> None:
