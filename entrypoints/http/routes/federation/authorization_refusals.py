@@ -28,9 +28,9 @@ class AuthorizationRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`authorize` for a request that brought a person, `token` for a request for tokens, `saml` for a SAML message."""
     reason: Annotated[RefusalReason, example("redirect_unregistered")]
     """The reason, as a word."""
-    because: Annotated[str, example("The service has not registered this redirect_uri")]
+    because: Annotated[str, example("The redirect URI is not registered")]
     """The reason in words."""
-    advice: Annotated[str, example("Register the address exactly as it was received, or send a registered one")]
+    advice: Annotated[str, example("Register the redirect URI exactly as received, or send a registered one")]
     """The change that avoids the refusal."""
     received: Annotated[str, example(f"{_CALLBACK}/")]
     """What the application sent: an address without its query, scopes, the name of a parameter, the beginning of a client secret. Empty if
