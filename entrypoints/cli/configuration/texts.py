@@ -78,7 +78,7 @@ async def _import(given: argparse.Namespace, settings: Settings) -> None:
     if given.json:
         print_json({"language": language.value, "own": own, "unchecked": left, "version": version})
     else:
-        said = f"{own} {'text' if own == 1 else 'texts'} in {language.value} {'is' if own == 1 else 'are'} your own now."
+        said = f"{own} custom {'text' if own == 1 else 'texts'} in {language.value} saved."
         stays = f" {left} marked fuzzy (not reviewed) {'is unchanged' if left == 1 else 'are unchanged'}." if left else ""
         print(said + stays)
 

@@ -12,7 +12,7 @@ _FAILED: Final = TestedCheck(
     told="The assertion is for another service provider.",
     came="https://another.example",
     expected="https://id.example.org",
-    mend="Set our entity id as the audience in the directory.",
+    mend="Set Postern's entity ID as the audience at the identity provider.",
 )
 _LATER: Final = TestedCheck(name="times", state=CheckState.NOT_REACHED)
 _WARNED: Final = TestedCheck(

@@ -77,7 +77,7 @@ def test_an_untouched_log_is_said_to_be_so_chain_by_chain(verify: Verify) -> Non
     assert re.fullmatch(f"ok    platform  2 entries, head {HEAD}", lines[0])
     assert re.fullmatch(f"ok    acme  3 entries, head {HEAD}", lines[1])
     assert re.fullmatch(f"ok    {GONE}  1 entry, head {HEAD}", lines[2])
-    assert lines[3:] == ["3 chains, 6 entries: nothing is missing, altered or put in."]
+    assert lines[3:] == ["3 chains, 6 entries: no entry is missing, altered or inserted."]
 
 
 def test_several_workers_say_what_one_says(verify: Verify, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_what_was_forgotten_and_what_waits_is_told_and_no_fault(verify: Verify, 
     status, lines = verify()
     assert status == OK
     assert "3 entries, 3 with their personal part forgotten, head" in lines[1]
-    assert lines[-1].endswith("nothing is missing, altered or put in. 1 entry not linked yet.")
+    assert lines[-1].endswith("no entry is missing, altered or inserted. 1 entry not linked yet.")
 
 
 def _alter(settings: Settings, statement: str) -> None:

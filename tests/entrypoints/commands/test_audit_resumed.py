@@ -91,7 +91,7 @@ def test_a_run_that_was_stopped_anywhere_ends_as_one_run(settings: Settings, tmp
     lines()
     assert run(asked("--resume", str(file)), settings) == OK
     resumed = lines()
-    assert resumed[0].startswith("Going on at link")
+    assert resumed[0].startswith("Continuing at link")
     assert resumed[-1] == whole[-1]
     assert [line for line in resumed[1:-1] if line not in whole] == []
     assert not file.exists()

@@ -92,8 +92,8 @@ async def test_a_document_is_planned_applied_and_exported(postern: Command, tmp_
     status, out, _ = await postern("apply", file, owner, "--json")
     assert (status, json.loads(out)["refused"]) == (0, [])
     status, out, _ = await postern("plan", file)
-    assert (status, out.splitlines()[-1]) == (0, "Nothing to do, except that secrets are set anew.")
-    assert "      password: a secret, set anew, from env:MAIL_PASSWORD\n" in out
+    assert (status, out.splitlines()[-1]) == (0, "No changes, except that secrets are set again.")
+    assert "      password: a secret, set again, from env:MAIL_PASSWORD\n" in out
     status, exported, _ = await postern("export")
     assert status == 0
     assert exported.startswith("# Made by `postern config export`.")
@@ -102,7 +102,7 @@ async def test_a_document_is_planned_applied_and_exported(postern: Command, tmp_
     assert (await postern("plan", str(again), "--json"))[0] == 0
     for words in (["--organization", "acme"], ["--organization", "acme", "--json", "--whole"]):
         again.write_text((await postern("export", *words))[1])
-        assert (await postern("plan", str(again)))[:2] == (0, "Nothing to do.\n")
+        assert (await postern("plan", str(again)))[:2] == (0, "No changes.\n")
     assert (await postern("export", "--organization", "none"))[0] == 1
     # The settings of the process are another thing, and stay where they were.
     assert "POSTERN_DATABASE_URL" in (await postern())[1]
@@ -119,7 +119,7 @@ async def test_an_organization_is_made_for_an_account_alone_and_nobody_is_invite
     assert database.execute("select from invitations").fetchall() == []
     # What lacks is made by the next application, once the account is there.
     assert (await postern("apply", file, f"--owner=acme={OWNER}"))[0] == 0
-    assert (await postern("plan", file))[:2] == (0, "Nothing to do.\n")
+    assert (await postern("plan", file))[:2] == (0, "No changes.\n")
 
 
 async def test_what_would_end_is_asked_about(postern: Command, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ async def test_a_document_gets_no_secret_that_the_operator_does_not_allow(
     ring.write_text(environment["POSTERN_ENCRYPTION_KEYS"])
     # Even an operator who allows everything.
     sources = [f"--secrets-from={allowed}/", f"--secrets-from={tmp_path}", "--secrets-from=P", "--secrets-from=MAIL_"]
-    own, never = "own settings are no secrets", "own files are no secrets"
+    own, never = "own settings cannot be used as secrets", "own files cannot be used as secrets"
     refused = {
         "env:POSTERN_DATABASE_URL": own,
         "env:POSTERN_ENCRYPTION_KEYS": own,
@@ -209,7 +209,7 @@ async def test_a_document_gets_no_secret_that_the_operator_does_not_allow(
             assert f"{reference}: " in err
             assert why in err
             assert "nothing was done" in err
-            assert "Nothing to do" not in err
+            assert "No changes" not in err
     for reference, one in ((f"file:{allowed}/out", f"{allowed}/"), (f"file:{allowed}/good", f"{data}/"), ("env:MAIL_PASSWORD", "MAILS_")):
         status, _, err = await postern("plan", written(tmp_path, naming(reference)), f"--owner=acme={OWNER}", f"--secrets-from={one}")
         assert (status, "not allowed" in err) == (1, True), reference
@@ -234,7 +234,7 @@ async def test_a_plan_names_the_reference_of_each_secret_and_is_applied_as_it_wa
     # The author asks for another secret after the plan was read.
     written(tmp_path, naming("env:SIEM_KEY"))
     status, _, err = await postern("apply", file, owner, "--yes", f"--digest={digest}")
-    assert (status, "this is not the plan with that digest" in err) == (1, True)
+    assert (status, "the plan does not have this digest" in err) == (1, True)
     assert (await postern("export", "--organization", "acme"))[0] == 1
     written(tmp_path, naming("env:MAIL_PASSWORD"))
     status, out, _ = await postern("apply", file, owner, "--yes", f"--digest={digest}", "--json")
@@ -262,7 +262,7 @@ async def test_what_was_refused_is_not_nothing_to_do(postern: Command, tmp_path:
     assert (status, out.splitlines()[-1]) == (1, "Nothing was done: 1 refused.")
     both = written(tmp_path, {"postern": 1, "organizations": {"acme": {"name": "Acme"}, "beta": {"name": "Beta"}}})
     status, out, _ = await postern("apply", both, "--owner=acme=nobody@example.org", f"--owner=beta={OWNER}")
-    assert (status, out.splitlines()[-1]) == (1, "1 made, 0 changed, 0 ended, 1 refused.")
+    assert (status, out.splitlines()[-1]) == (1, "1 created, 0 changed, 0 deleted, 1 rejected.")
 
 
 async def test_a_plan_says_which_limit_it_reaches(postern: Command, database: psycopg.Connection[dict[str, Any]], tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ async def test_a_plan_says_which_limit_it_reaches(postern: Command, database: ps
     assert (await postern("apply", document(3, 4), f"--digest={told['plan_digest']}"))[0] == 0
     # What is there already takes no place twice.
     _, out, _ = await postern("plan", document(1, 2, 3, 4))
-    assert out.splitlines()[-1] == "Nothing to do."
+    assert out.splitlines()[-1] == "No changes."
 
 
 def _killed(words: Sequence[str], environment: dict[str, str], after: float) -> bool:

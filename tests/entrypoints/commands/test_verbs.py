@@ -438,5 +438,5 @@ class TestWhatAVerbDoes:
             running.run(given, console.settings)
         monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
         monkeypatch.setattr("builtins.input", lambda _question: "no")
-        with pytest.raises(NotAgreed, match="Nothing was done"):
+        with pytest.raises(NotAgreed, match="Nothing was changed"):
             running.run(given, console.settings)

@@ -115,11 +115,11 @@ async def test_every_fault_is_one_line_and_nothing_is_done(shops: DocumentShops)
     other = shops.globex.slug
     faults: list[tuple[Any, str]] = [
         ({"organizations": {}}, "/postern: must be 1: the version of this form of document"),
-        ({"postern": 1, "organisations": {}}, "/organisations: nothing is called so here; known are organizations, platform, postern"),
-        (of_acme(rolls={}), "/organizations/acme/rolls: nothing is called so here; known are "),
+        ({"postern": 1, "organisations": {}}, "/organisations: unknown name; known names are organizations, platform, postern"),
+        (of_acme(rolls={}), "/organizations/acme/rolls: unknown name; known names are "),
         (
             of_acme(roles={"support": {**ROLE, "colour": "red"}}),
-            "/organizations/acme/roles/support/colour: nothing is called so here; known are description, name, permissions",
+            "/organizations/acme/roles/support/colour: unknown name; known names are description, name, permissions",
         ),
         (of_acme(roles=[]), "/organizations/acme/roles: must be a map, not a list"),
         (of_acme(roles={"support": 7}), "/organizations/acme/roles/support: must be a map, not a number"),
@@ -229,8 +229,8 @@ async def test_each_change_passes_the_rule_of_its_endpoint(shops: DocumentShops)
     assert (entry["acting_key"]["kind"], len(entry["document"])) == ("management_key", 64)
     for document, said in (
         (of_acme(sign_in_rules={"sign_in_links": False}), "/organizations/acme/sign_in_rules: this management key may not set this"),
-        (of_acme(scim_settings={"groups": "teams"}), "/organizations/acme/scim_settings: Management keys do not open this endpoint"),
-        (of_acme(name="Mine"), "/organizations/acme: Management keys do not open this endpoint"),
+        (of_acme(scim_settings={"groups": "teams"}), "/organizations/acme/scim_settings: Management API keys cannot use this endpoint"),
+        (of_acme(name="Mine"), "/organizations/acme: Management API keys cannot use this endpoint"),
         (
             of_acme(webhooks={"CRM": {"url": "https://127.0.0.1/", "events": ["user.joined"]}}),
             "/organizations/acme/webhooks: this management key",

@@ -235,7 +235,7 @@ def test_what_stands_in_nothing_is_neither_made_nor_changed() -> None:
     made = plan(RULES, EMPTY, wanted_objects)
     assert made.changes == ()
     assert made.problems == (
-        Problem(("organizations", "acme", "services", "shop"), "there is no such service, and the document makes none"),
+        Problem(("organizations", "acme", "services", "shop"), "there is no such service, and the document does not create one"),
         Problem(("organizations", "gone"), "there is no such organization, and the document makes none"),
     )
 

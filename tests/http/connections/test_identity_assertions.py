@@ -175,7 +175,7 @@ async def test_an_assertion_is_checked_and_nothing_is_issued(scene: Asserting) -
         assert await check(scene, assertion) == {
             "accepted": True,
             "fault": "",
-            "words": "The application would get a token. Nothing was issued, and the assertion is as good as before.",
+            "words": "The assertion would give the application a token. No token was issued, and the assertion can still be used.",
             "mend": "",
         }
     assert scene.living() == 0
@@ -205,7 +205,9 @@ async def test_a_check_says_what_would_go_wrong(scene: Asserting) -> None:
             assert (verdict["accepted"], verdict["fault"]) == (False, fault)
             assert verdict["words"].endswith(".")
             assert verdict["mend"].endswith(".")
-    assert (await check(scene, scene.assertion(cnf={"jkt": "x"})))["words"] == "The assertion has restrictions that a token of Postern cannot enforce: cnf."
+    assert (await check(scene, scene.assertion(cnf={"jkt": "x"})))[
+        "words"
+    ] == "The assertion has restrictions that a token of Postern cannot enforce: cnf."
 
 
 async def test_a_refusal_is_in_the_recorder_and_in_the_refusals_of_the_application(scene: Asserting) -> None:
@@ -248,7 +250,7 @@ async def test_the_page_decides_and_checks(scene: Asserting) -> None:
     assert "Accept identity assertions of this identity provider" in tab.page.text
     save, ask = [at for at, form in enumerate(tab.page.forms) if "/assertions" in form.action]
     await tab.send(ask, assertion=scene.assertion())
-    assert "The application would get a token." in tab.page.text
+    assert "The assertion would give the application a token." in tab.page.text
     await tab.send(ask, assertion=scene.assertion(aud="https://elsewhere.example"))
     assert "The audience of the assertion is not this installation only. Request an assertion" in tab.page.text
     await tab.send(ask, assertion="x" * (17 << 10))

@@ -165,9 +165,9 @@ class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether Postern accepted the message, or, for an answer, whether it reports success."""
     status: Annotated[str, example("NoPassive")]
     """For an answer: the last part of its SAML status."""
-    reason: Annotated[str, example("it wants the answer at an address that is not configured")]
+    reason: Annotated[str, example("it requests the response at a URL that is not configured")]
     """The reason of a failure, in words; empty if the message succeeded."""
-    advice: Annotated[str, example("Set acs_url to the address in AssertionConsumerServiceURL, or upload metadata that name it")]
+    advice: Annotated[str, example("Set acs_url to the URL in AssertionConsumerServiceURL, or upload metadata that contains it")]
     """The change that avoids the failure."""
     message_id: Annotated[str, example("_9f2c")]
     """The message's own ID."""
@@ -241,7 +241,7 @@ async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Pos
     No one can sign in by SAML with the next request. The rest of the configuration stays.
     """
     await postern.federation.saml.disable(call.caller, call.path.service_slug, call.actor)
-    return SamlResult(success=True, message="SAML is disabled, and its certificates are gone")
+    return SamlResult(success=True, message="SAML is disabled, and its certificates are deleted")
 
 
 @endpoint.post(

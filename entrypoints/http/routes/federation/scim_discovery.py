@@ -127,7 +127,7 @@ class _Attribute(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The type of its value."""
     multi_valued: Annotated[bool, example(False)]
     """Whether the attribute is a list of such values."""
-    description: Annotated[str, example("The e-mail address that the person signs in with.")]
+    description: Annotated[str, example("The email address that the person signs in with.")]
     """The meaning of the attribute."""
     required: Annotated[bool, example(True)]
     """Whether requests must have the attribute; for an attribute of an answer, whether it is always present."""
@@ -258,7 +258,7 @@ def run_scim_bulk(_call: Call[None, None, None, ScimHolder], _postern: Postern) 
 
     This is not offered, as `ServiceProviderConfig` says.
     """
-    raise NotImplementedHere("Bulk operations are not offered: send them one by one")
+    raise NotImplementedHere("Bulk operations are not supported: send them one by one")
 
 
 async def _described(holder: ScimHolder, postern: Postern) -> tuple[str, ScimGrouping, Sequence[ProfileField], ScimMapping]:
@@ -271,7 +271,7 @@ async def _described(holder: ScimHolder, postern: Postern) -> tuple[str, ScimGro
 
 def _all(asked: DiscoveryQuery, documents: Sequence[Mapping[str, Any]]) -> bytes:
     if asked.filter is not None:
-        raise Forbidden("filter: everything is listed here")
+        raise Forbidden("filter: filtering is not supported here")
     return _encode(list_response(documents, len(documents), 1))
 
 

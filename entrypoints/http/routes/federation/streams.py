@@ -220,7 +220,7 @@ async def replace_stream(call: Call[StreamUpdate, None, None, SignalCaller], pos
     What you leave out is as in a new stream: without `authorization_header`, pushes have none from then on.
     """
     if call.body.delivery is UNSET:
-        raise BadRequest("delivery: say how signals are delivered")
+        raise BadRequest("delivery: specify how signals are delivered")
     return await _changed(call, postern, replaces=True)
 
 

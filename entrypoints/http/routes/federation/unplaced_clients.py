@@ -189,9 +189,11 @@ class DocumentRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The client's ID: the URL of its document, or what a program got that registered itself."""
     reason: Annotated[str, example("document_not_let_in")]
     """The reason, as a word."""
-    because: Annotated[str, example("client_id: the API, or its organization, does not let in clients whose document is at claude.ai")]
+    because: Annotated[
+        str, example("client_id: the API, or its organization, does not allow clients whose metadata document is at claude.ai")
+    ]
     """The reason in words."""
-    advice: Annotated[str, example("If you know the host, let it in")]
+    advice: Annotated[str, example("If you trust the host, allow it")]
     """The change that avoids the refusal."""
     created_at: datetime
     """When the request was refused."""

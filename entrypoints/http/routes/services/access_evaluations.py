@@ -345,7 +345,7 @@ async def search_access_resources(_call: Call[AccessResourceSearch, None, None, 
 
     The service's own objects are not known here, so the response is always 501.
     """
-    raise NotImplementedHere("The service alone knows its objects: ask for the actions of a user instead")
+    raise NotImplementedHere("Only the service knows its objects: ask for the actions of a user instead")
 
 
 def _answer(decision: AccessDecision) -> AccessEvaluation:

@@ -56,7 +56,7 @@ class ConnectionCheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the answer said, unless that tells about a person."""
     expected: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
     """What Postern expected."""
-    mend: Annotated[str, example("Set our entity id as the audience in the directory.")]
+    mend: Annotated[str, example("Set Postern's entity ID as the audience at the identity provider.")]
     """The change that fixes the request."""
 
 
@@ -74,7 +74,7 @@ class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The kind of failure, in one word; empty if the exchange succeeded."""
     reason: Annotated[str, example("The assertion is for another service provider.")]
     """The reason of a failure, in words."""
-    advice: Annotated[str, example("Set our entity id as the audience in the directory.")]
+    advice: Annotated[str, example("Set Postern's entity ID as the audience at the identity provider.")]
     """The change that avoids the failure."""
     checks: Sequence[ConnectionCheckRecord]
     """The checks that were made, for an answer of SAML."""

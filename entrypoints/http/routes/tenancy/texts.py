@@ -65,7 +65,7 @@ def _by_language() -> type[msgspec.Struct]:
     """A field for each language that we speak."""
     kind = Mapping[Word, _Own]
     described = [
-        (language.value, Annotated[kind, msgspec.Meta(description=f"All own texts of the language {language.value}, by key.")])
+        (language.value, Annotated[kind, msgspec.Meta(description=f"All custom texts of the language {language.value}, by key.")])
         for language in Language
     ]
     made = msgspec.defstruct(
@@ -331,7 +331,7 @@ def preview_of(wanted: TextPreviewQuery, reader: Caller, branding: Branding, pos
         return TextPreview(language=shown.language, html=shown.html, text=shown.text, subject=shown.subject)
     html = shipped_pages().preview(page, wanted.language, branding, "" if opened is None else opened.key)
     if html is None:
-        raise NotFound("There is no such page or mail", words="preview_unknown")
+        raise NotFound("Page or email not found", words="preview_unknown")
     return TextPreview(language=wanted.language, html=html.decode(), text=None, subject=None)
 
 

@@ -135,7 +135,7 @@ def test_settings_are_stored_and_read_again() -> None:
         ({"name": " "}, "name: 1 to"),
         ({"position": 201}, "position: 0 to"),
         ({"scopes": ['a"b']}, "scopes: at most"),
-        ({"token_url": "https://other.example/t"}, "client_secret: give it anew"),
+        ({"token_url": "https://other.example/t"}, "client_secret: send it again"),
         ({"subject": ""}, "subject: needed"),
     ],
 )

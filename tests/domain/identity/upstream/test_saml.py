@@ -256,10 +256,10 @@ def test_an_unsigned_response_need_not_name_its_issuer_and_destination() -> None
 @pytest.mark.parametrize(
     ("status", "below", "mend"),
     [
-        ("Responder", "AuthnFailed", "own sign-in log"),
+        ("Responder", "AuthnFailed", "sign-in log"),
         ("Requester", "NoAuthnContext", "AuthnContext"),
         ("VersionMismatch", "", "SAML 2.0"),
-        ("Responder", "SomethingOfTheirOwn", "own sign-in log at this time"),
+        ("Responder", "SomethingOfTheirOwn", "sign-in log for this time"),
     ],
 )
 def test_the_mend_of_a_failure_follows_its_status(status: str, below: str, mend: str) -> None:

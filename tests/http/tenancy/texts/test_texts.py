@@ -110,7 +110,7 @@ async def test_a_text_that_no_page_of_an_organization_has_is_the_installations_a
     assert {"enter_code.title", "choose_password.title_reset", "mail_reset.text", "stale.text"} < set(kept_back)
     refused = await scene.change(dict.fromkeys(kept_back, "Ours"))
     assert refused.status == 400
-    assert refused.json()["error"].count("the installation alone can change it") == len(kept_back)
+    assert refused.json()["error"].count("only the installation can change it") == len(kept_back)
     assert (await scene.listed(place="device"))["texts"] == []
     assert scene.digest() is None
 
@@ -139,7 +139,7 @@ async def test_all_that_is_wrong_is_said_at_once_and_nothing_is_kept(scene: Text
 async def test_a_language_that_is_not_on_is_refused_in_words(scene: TextsScene) -> None:
     answer = await scene.change({"sign_in.title": "Velkommen"}, "da")
     assert refused(answer) == BAD_REQUEST
-    assert answer.json()["error"].startswith("language: da is not on; there are en, de")
+    assert answer.json()["error"].startswith("language: da is not turned on; available languages: en, de")
     assert refused(await scene.change({})) == BAD_REQUEST
 
 

@@ -48,7 +48,12 @@ def test_a_good_directory_passes_every_line() -> None:
         (LdapStep.FILTER, survey(person(), are_more=True), None, (True, "more than 1")),
         (LdapStep.IDENTITY, survey(person(entryuuid=[])), None, (False, "1 of 1 people do not have exactly one value")),
         (LdapStep.IDENTITY, survey(person(1), person(1)), None, (False, "Several people have the same identity")),
-        (LdapStep.ADDRESSES, survey(person(), person(1, mail=[]), person(2, mail=[b"x@y.example"])), None, (True, "1 email addresses are in")),
+        (
+            LdapStep.ADDRESSES,
+            survey(person(), person(1, mail=[]), person(2, mail=[b"x@y.example"])),
+            None,
+            (True, "1 email addresses are in"),
+        ),
         (LdapStep.ADDRESSES, survey(person(mail=[b"x@y.example"])), None, (False, "0 email addresses are in")),
         (LdapStep.GROUPS, survey(person()), LdapSettings(groups_attribute=""), (True, "not read")),
         (LdapStep.GROUPS, survey(person()), None, (True, "contains 1 groups")),
