@@ -89,7 +89,7 @@ class PasskeysUnavailable(BadRequest):
 
 _OBSTACLES: Final = {
     Obstacle.ADDRESS: "Passkeys require a base URL with a host name; the base URL of this installation has an IP address",
-    Obstacle.INSECURE: "Passkeys need an installation whose base URL is https",
+    Obstacle.INSECURE: "Passkeys require a base URL with https",
 }
 
 

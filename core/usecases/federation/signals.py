@@ -168,7 +168,7 @@ class ServiceSignals(Frozen):
             for scope in server.scopes:
                 if scope.name in SIGNAL_SCOPES:
                     raise Conflict(
-                        f"The API {server.identifier} has the scope {scope.name}, which is also a signals scope: rename the scope of the API "
+                        f"The API {server.identifier} has the scope {scope.name}, which is also a signals scope: rename the API's scope "
                         "first",
                         words="signal_scope_taken",
                         values={"api": server.identifier, "scope": scope.name},

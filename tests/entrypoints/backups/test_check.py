@@ -397,7 +397,7 @@ def test_a_backup_of_an_older_schema_is_brought_up_to_date_in_the_scratch_databa
         monkeypatch.setattr("adapters.postgres.migrate._FOLDER", folder)
         status, lines = checked(str(tmp_path / manifest.id), *scratch(backup))
     # The database that would be told is of the older schema, too.
-    assert (status, lines[-2].endswith("signs in.")) == (OK, True), lines
+    assert (status, lines[-2].endswith("sign-in works.")) == (OK, True), lines
 
 
 async def make_signing_keys(settings: Settings) -> None:

@@ -154,7 +154,7 @@ def test_for_programs_nothing_but_the_object_is_printed(settings: Settings, tmp_
 def test_without_a_file_it_begins_anew_and_leaves_none(settings: Settings, tmp_path: Path, lines: Lines) -> None:
     assert run(asked("--resume", str(tmp_path / "none")), settings) == OK
     assert list(tmp_path.glob("none*")) == []
-    assert not lines()[0].startswith("Going on")
+    assert not lines()[0].startswith("Continuing")
 
 
 @pytest.mark.parametrize("text", ["", "{}\nabc\n", '{"chain": 1}'])

@@ -128,7 +128,7 @@ async def test_what_would_end_is_asked_about(postern: Command, tmp_path: Path) -
     status, out, err = await postern("apply", ends)
     assert status == 1
     assert "- webhooks/CRM" in out
-    assert "Say --yes" in err
+    assert "Use --yes" in err
     assert (await postern("apply", ends, "--yes"))[1].endswith("0 made, 0 changed, 1 ended.\n")
 
 

@@ -55,7 +55,7 @@ def test_the_tables_are_listed_with_what_ends_them(settings: Settings, capsys: p
     names = {one["name"] for one in content["tables"]}
     (users,) = [one for one in content["tables"] if one["name"] == "users"]
     assert users["rows"] is None
-    assert any("not known" in line and line.startswith("users ") for line in lines)
+    assert any("unknown" in line and line.startswith("users ") for line in lines)
     assert "with it how long the 1.5 TiB of free space last" in told(settings, capsys, "--free", "1.5TiB")
     assert TABLES.keys() <= names
     assert all(one["ends"] and one["bytes"] >= 0 and 0 <= one["dead_share"] <= 1 for one in content["tables"])

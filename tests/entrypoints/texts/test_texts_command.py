@@ -80,11 +80,11 @@ async def test_what_is_exported_is_imported_without_a_difference(
         ("acme", "sign_in.title", "Willkommen"),
     ]
     again = await console("export", "--language", "de", "--organization", "acme")
-    assert await console.take(again, "--organization", "acme") == "2 texts in de are your own now.\n"
+    assert await console.take(again, "--organization", "acme") == "2 custom texts in de saved.\n"
     assert console.kept() == kept
     assert await console("export", "--language", "de", "--organization", "acme") == again
     # What the file says nothing of any more is ours again.
-    assert await console.take(exported, "--organization", "acme") == "0 texts in de are your own now.\n"
+    assert await console.take(exported, "--organization", "acme") == "0 custom texts in de saved.\n"
     assert console.kept() == []
 
 
@@ -115,7 +115,7 @@ async def test_what_does_not_fit_is_said_by_line_and_nothing_is_taken(people: Pe
     assert "is not on; there are en" in await console.take(exported.replace("Language: fr", "Language: tlh"), fails=1)
     for headless in ("", exported.replace('"Language: fr\\n"\n', "")):
         assert "must specify its language" in await console.take(headless, fails=1)
-    assert "is not on" in await console("export", "--language", "tlh", fails=1)
+    assert "is not turned on" in await console("export", "--language", "tlh", fails=1)
     file = tmp_path / "latin.po"
     file.write_bytes(exported.encode("utf-16"))
     assert "must be in UTF-8" in await console("import", str(file), fails=1)

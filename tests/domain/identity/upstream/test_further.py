@@ -408,7 +408,7 @@ def _settings(**more: Any) -> FurtherProvider:
 def test_ids_keep_their_meaning_while_people_hang_on_them(
     before: FurtherProvider, after: FurtherProvider, people: dict[str, int], field: str
 ) -> None:
-    with pytest.raises(Conflict, match=rf"{field}: people are connected by the ids of before \(2\)"):
+    with pytest.raises(Conflict, match=rf"{field}: people are linked by the former IDs \(2\)"):
         renamed(before, after, people)
     assert renamed(before, after, {}).settings == after.settings
 

@@ -221,7 +221,7 @@ def test_the_first_source_that_came_counts() -> None:
     found = _answer(name_id=named).examined()
     assert found.asserting is not None
     assert found.asserting.person.email == "ada@example.com"
-    assert "somebody else" in found.check(CheckName.SUBJECT).words
+    assert "another person" in found.check(CheckName.SUBJECT).words
     found = _answer(name_id=named, attributes=()).examined()
     assert found.asserting is not None
     assert (found.asserting.person.email, found.asserting.person.groups) == ("ada@example.org", ())

@@ -120,6 +120,6 @@ def test_each_fault_has_words_and_a_change_that_helps(fault: LdapFault) -> None:
 
 def test_the_sign_in_of_a_person_is_a_line() -> None:
     assert line_of_sign_in(BindOutcome.RIGHT, dns="uid=ada").state is CheckState.PASSED
-    assert "Nobody" in line_of_sign_in(BindOutcome.UNKNOWN, found=0).told
+    assert "No person" in line_of_sign_in(BindOutcome.UNKNOWN, found=0).told
     assert "Several" in line_of_sign_in(BindOutcome.UNKNOWN, found=2).told
     assert "password expired" in line_of_sign_in(BindOutcome.PASSWORD_EXPIRED, "data 532").told
