@@ -151,8 +151,10 @@ MAILED = "A link to choose a new password was sent to this email address. It wor
             {"link": None, "account": replace(ACCOUNT, deactivated_at=NOON)},
             False,
             [
-                "The account is still deactivated. "
-                "To allow the owner to sign in: postern user activate, then reset-password again for a link."
+                (
+                    "The account is still deactivated. To allow the owner to sign in: postern user activate, "
+                    "then reset-password again for a link."
+                )
             ],
         ),
     ],

@@ -58,7 +58,7 @@ async def test_a_mapping_reads_no_credential(scene: LdapScene) -> None:
     provider = await scene.active()
     manager = scene.resident(scene.acme, "admin", "manager")
     answer = await scene.change(provider, by=manager, profile_mapping={"USERPASSWORD": "department"})
-    assert (answer.status, b"USERPASSWORD holds a credential" in answer.body) == (400, True)
+    assert (answer.status, b"USERPASSWORD contains a credential" in answer.body) == (400, True)
     assert (await scene.record(provider))["profile_mapping"] == {}
     (await scene.change(provider, profile_mapping={"departmentNumber": "department"})).ok()
 
@@ -154,7 +154,13 @@ async def test_a_test_says_each_step_in_words(scene: LdapScene) -> None:
     scene.directory.threshold = 10
     provider = await scene.draft()
     page = (await scene.test(provider)).body.decode()
-    for words in ("Bind account", "The filter finds 2", "2 addresses are in proved domains", "10 in 30 min", "accepted this person"):
+    for words in (
+        "Bind account",
+        "The filter finds 2",
+        "2 email addresses are in verified domains",
+        "10 in 30 min",
+        "accepted this person",
+    ):
         assert words in page, words
     record = await scene.record(provider)
     assert (record["state"], record["ldap"]["read_threshold"]) == ("tested", 10)
@@ -169,7 +175,7 @@ async def test_a_test_says_each_step_in_words(scene: LdapScene) -> None:
         ({"ca_certificates": ""}, "unknown certificate authority"),
         ({"person_filter": "(&(objectClass=person)(uid=nobody))"}, "finds no people"),
         ({"identity_attribute": "objectGUID"}, "do not have exactly one value of objectGUID"),
-        ({"address_attribute": "otherMailbox"}, "0 addresses are in proved domains"),
+        ({"address_attribute": "otherMailbox"}, "0 email addresses are in verified domains"),
         ({"hosts": ["ldaps://10.1.2.3"]}, "operator of this installation does not allow"),
     ],
 )
@@ -193,8 +199,8 @@ async def test_two_people_with_one_identity_are_found(scene: LdapScene) -> None:
     ("name", "password", "words"),
     [
         ("nobody", "x", "No person with this name"),
-        ("ada", "wrong", "refuses this person: wrong"),
-        ("ada", "", "refuses this person: wrong"),
+        ("ada", "wrong", "rejected this person: wrong"),
+        ("ada", "", "rejected this person: wrong"),
     ],
 )
 async def test_a_test_needs_a_person_who_can_sign_in(scene: LdapScene, name: str, password: str, words: str) -> None:
