@@ -73,8 +73,8 @@ async def test_hooks_are_listed_with_the_slowest_first(signalling: Signalling, p
         answered(people, globex.hook.id, 4_000, 4_000, outcome="silent")
         lines = (await operator("hook", "list")).splitlines()
         assert [line.partition("; last called")[0] for line in lines] == [
-            "globex  sign_in, enforced: median 600 ms, p90 4000 ms of 1 s, 2 of 12 silent (go_on)",
-            "acme  sign_in, report-only: median 200 ms, p90 300 ms of 1 s, 0 of 3 silent (refuse)",
+            "globex  sign_in, enforced: median 600 ms, p90 4000 ms of 1 s, 2 of 12 without a response (go_on)",
+            "acme  sign_in, report-only: median 200 ms, p90 300 ms of 1 s, 0 of 3 without a response (refuse)",
             "(installation)  sign_in, enforced: not called within the last week",
         ]
         listed = json.loads(await operator("hook", "list", "--json"))["items"]

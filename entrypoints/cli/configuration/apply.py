@@ -63,4 +63,4 @@ async def _require_agreement(planned: Planned) -> None:
         raise NotAgreed(f"Nothing was changed, because the plan deletes or revokes something: {ends}. Use --yes, or confirm in a terminal")
     answer = await trio.to_thread.run_sync(input, "Type yes to confirm: ", abandon_on_cancel=True)
     if answer.strip() != "yes":
-        raise NotAgreed("Nothing was done")
+        raise NotAgreed("Nothing was changed")

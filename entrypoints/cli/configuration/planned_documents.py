@@ -172,7 +172,7 @@ def _reference(secret: Secret | None) -> str | None:
 
 def applied_line(applied: Applied) -> str:
     if applied.refused and not applied.done:
-        return f"Nothing was done: {len(applied.refused)} refused."
+        return f"Nothing was changed: {len(applied.refused)} rejected."
     if applied.refused:
         return f"{_counts(applied.done, ' created', ' changed', ' deleted')}, {len(applied.refused)} rejected."
     if not applied.done or all(one.only_sets_secrets for one in applied.done):
@@ -182,7 +182,7 @@ def applied_line(applied: Applied) -> str:
 
 def counts_line(changes: Sequence[Change]) -> str:
     if not changes:
-        return "Nothing to do."
+        return "No changes."
     if all(one.only_sets_secrets for one in changes):
         return "No changes, except that secrets are set again."
     return f"{_counts(changes, ' to create', ' to change', ' to delete')}."
@@ -246,7 +246,7 @@ async def planned_files(postern: Postern, given: argparse.Namespace) -> tuple[Co
         for line in problem_lines(files, planned.problems):
             print(line, file=sys.stderr)
         raise NotPlanned(
-            f"{len(planned.problems)} problems: nothing was done" if len(planned.problems) > 1 else "1 problem: nothing was done"
+            f"{len(planned.problems)} problems: nothing was changed" if len(planned.problems) > 1 else "1 problem: nothing was changed"
         )
     return configuring, planned
 

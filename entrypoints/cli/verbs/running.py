@@ -180,4 +180,4 @@ def _require_agreement(endpoint: Endpoint) -> None:
     if not sys.stdin.isatty():
         raise NotAgreed("Nothing was changed, because this deletes or revokes something. Use --yes, or confirm in a terminal")
     if input(f"{endpoint.summary}. Type yes to continue: ").strip() != "yes":
-        raise NotAgreed("Nothing was done")
+        raise NotAgreed("Nothing was changed")

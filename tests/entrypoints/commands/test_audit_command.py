@@ -203,7 +203,9 @@ def test_a_wrong_ring_is_said_in_one_sentence(settings: Settings) -> None:
         run(command_line().parse_args(["audit", "verify"]), other)
     refused = sole(failed.value)
     assert isinstance(refused, StartFailed)
-    assert str(refused).startswith("The encryption keys (other) do not belong to this database: they do not open the secret of its audit")
+    assert str(refused).startswith(
+        "The encryption keys (other) do not belong to this database: they cannot decrypt the secret of its audit"
+    )
 
 
 def test_a_head_wants_the_chain_that_it_is_of(settings: Settings) -> None:

@@ -116,7 +116,7 @@ def test_what_is_altered_after_the_place_is_found_and_faults_of_before_count(set
         found = json.loads("\n".join(lines()))
         before = sum(found["resumed"]["faults"].values())
         assert (found["fault_count"], len(found["faults"]) + before) == (1, 1)
-        assert ("The stopped run has found 1 fault" in told[0]) is bool(before)
+        assert ("The interrupted run found 1 fault" in told[0]) is bool(before)
         assert f" of {found['resumed']['chain']}, after" in told[0]
         seen.add(bool(before))
     assert seen == {True, False}

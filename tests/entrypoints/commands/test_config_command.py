@@ -80,14 +80,14 @@ async def test_a_document_is_planned_applied_and_exported(postern: Command, tmp_
     status, out, err = await postern("plan", file)
     assert (status, out) == (1, ""), err
     assert f"{file}:" in err
-    assert "name its owner: --owner acme=EMAIL" in err
+    assert "specify its owner: --owner acme=EMAIL" in err
     owner = f"--owner=acme={OWNER}"
     status, out, _ = await postern("plan", file, owner)
     assert status == 2
     assert out.startswith("the installation\n  + profile_fields/employee_number\n")
     assert "\n  + services/billing\n" in out
     assert "      password: a new secret, from env:MAIL_PASSWORD\n" in out
-    assert out.endswith(" to make, 2 to change, 0 to end.\n") or " to make, " in out
+    assert out.endswith(" to create, 2 to change, 0 to delete.\n") or " to create, " in out
     assert not any(value in out for value in SECRETS.values())
     status, out, _ = await postern("apply", file, owner, "--json")
     assert (status, json.loads(out)["refused"]) == (0, [])
@@ -129,7 +129,7 @@ async def test_what_would_end_is_asked_about(postern: Command, tmp_path: Path) -
     assert status == 1
     assert "- webhooks/CRM" in out
     assert "Use --yes" in err
-    assert (await postern("apply", ends, "--yes"))[1].endswith("0 made, 0 changed, 1 ended.\n")
+    assert (await postern("apply", ends, "--yes"))[1].endswith("0 created, 0 changed, 1 deleted.\n")
 
 
 async def test_faults_are_lines_with_places_and_references_never_show_values(
@@ -152,11 +152,11 @@ async def test_faults_are_lines_with_places_and_references_never_show_values(
     )
     status, _, err = await postern("plan", str(file), *SOURCES, within)
     assert status == 1
-    assert f"{file}:4:5: organizations / acme / rolls: nothing is called so here" in err
+    assert f"{file}:4:5: organizations / acme / rolls: unknown name" in err
     assert f"{file}:8:9: organizations / acme / oauth_credentials / codehost / client_secret: env:CODEHOST: this environment" in err
     assert f"{file}:10:7: organizations / acme / mail_server / password: a file holds no secrets" in err
     assert f"file:{tmp_path}/nowhere: No such file or directory" in err
-    assert "4 problems: nothing was done" in err
+    assert "4 problems: nothing was changed" in err
     assert "plain" not in err.replace("plain text", "")
     assert (await postern("plan", good, "--owner", "acme"))[0] == 2
 
@@ -199,7 +199,7 @@ async def test_a_document_gets_no_secret_that_the_operator_does_not_allow(
         f"file:{allowed}/folder/encryption.keys": never,
         f"file:{ring}": never,
         f"file:{allowed}/loop": "",
-        "env:OTHER_PASSWORD": "not allowed; if it should be, say --secrets-from OTHER_PASSWORD",
+        "env:OTHER_PASSWORD": "not allowed; to allow it, use --secrets-from OTHER_PASSWORD",
         "file:/proc/self/environ": "not allowed",
     }
     for reference, why in refused.items():
@@ -208,7 +208,7 @@ async def test_a_document_gets_no_secret_that_the_operator_does_not_allow(
             assert (status, out) == (1, ""), reference
             assert f"{reference}: " in err
             assert why in err
-            assert "nothing was done" in err
+            assert "nothing was changed" in err
             assert "No changes" not in err
     for reference, one in ((f"file:{allowed}/out", f"{allowed}/"), (f"file:{allowed}/good", f"{data}/"), ("env:MAIL_PASSWORD", "MAILS_")):
         status, _, err = await postern("plan", written(tmp_path, naming(reference)), f"--owner=acme={OWNER}", f"--secrets-from={one}")

@@ -121,7 +121,7 @@ def test_what_two_files_give_is_told_with_both_places(tmp_path: Path) -> None:
     )
     assert "first at 0.yaml:1:1" in refused(tmp_path, "postern: 1\n", "postern: 2\n")
     rules = "organizations: {acme: {sign_in_rules: {sign_in_links: true}}}\n"
-    assert "organizations / acme / sign_in_rules is given twice" in refused(tmp_path, rules, rules)
+    assert "organizations / acme / sign_in_rules is set twice" in refused(tmp_path, rules, rules)
 
 
 def test_a_place_is_found_again_as_far_as_the_file_goes(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ async def test_what_does_not_fit_is_said_by_line_and_nothing_is_taken(people: Pe
     assert "Line 3: neither a comment" in await console.take('msgid ""\nmsgstr ""\nnonsense', fails=1)
     of_another = exported.replace("X-Postern-Texts: ", "X-Postern-Texts: 0").replace('msgid "Sign in"', 'msgid "Log in"')
     assert "another version of the default texts" in await console.take(of_another, fails=1)
-    assert "is not on; there are en" in await console.take(exported.replace("Language: fr", "Language: tlh"), fails=1)
+    assert "is not turned on; available languages: en" in await console.take(exported.replace("Language: fr", "Language: tlh"), fails=1)
     for headless in ("", exported.replace('"Language: fr\\n"\n', "")):
         assert "must specify its language" in await console.take(headless, fails=1)
     assert "is not turned on" in await console("export", "--language", "tlh", fails=1)

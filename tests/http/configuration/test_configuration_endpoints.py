@@ -126,7 +126,7 @@ async def test_every_fault_is_one_line_and_nothing_is_done(shops: DocumentShops)
         (of_acme(roles={"support": {**ROLE, "name": 7}}), "/organizations/acme/roles/support: name: expected string, got integer"),
         (
             of_acme(domain_routes={"a.example": {"verified": True}}),
-            "/organizations/acme/domain_routes/a.example/verified: nothing is called so here",
+            "/organizations/acme/domain_routes/a.example/verified: unknown name",
         ),
         (of_acme(roles={"whole": True}), "/organizations/acme/roles: entries is missing"),
         (of_acme(roles={"": ROLE}), "/organizations/acme/roles/: a name has 1 to 300 characters"),

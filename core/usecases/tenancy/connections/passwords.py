@@ -172,9 +172,9 @@ class DirectoryPasswords(Frozen):
         if asked is None or not (asked.is_asked or asked.test) or not asked.directory.is_active_organization:
             raise FlowOver
         if not asked.test and not asked.directory.enabled:
-            raise ProviderOff(detail="the connection is not active, or turned off")
+            raise ProviderOff(detail="the identity provider is not active, or turned off")
         if not asked.test and not asked.domains:
-            raise ProviderOff(detail="the organization has proved no domain")
+            raise ProviderOff(detail="the organization has no verified domain")
         return asked
 
     async def enter(
