@@ -214,7 +214,7 @@ def test_signing_keys_are_rotated_under_a_running_server(running: Postern) -> No
 def test_after_a_rotation_of_the_encryption_keys_what_is_stored_is_encrypted_again(serve: Serve, stopped: Path) -> None:
     done = command(stopped, "keys", "rotate", "--encryption")
     assert done.returncode == 0, done.stderr
-    assert "not yet under the current encryption key" in command(stopped, "keys", "list").stdout
+    assert "not yet encrypted with the current encryption key" in command(stopped, "keys", "list").stdout
     server = serve()
     until(lambda: server.logged("column_reencrypted"))
     assert "All stored values are encrypted with the current encryption key" in command(stopped, "keys", "list").stdout

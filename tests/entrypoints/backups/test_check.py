@@ -207,13 +207,13 @@ ROWS: Final[dict[str, tuple[str, DamageKind, str]]] = {
     "a bit of a sealed secret flipped": (
         "update mfa_secrets set sealed_secret = set_byte(sealed_secret, 30, get_byte(sealed_secret, 30) # 1)",
         DamageKind.SEALED,
-        "1 of 1 values of mfa_secrets.sealed_secret do not open",
+        "1 of 1 values of mfa_secrets.sealed_secret cannot be decrypted",
     ),
     "a sealed secret cut": ("update webhooks set sealed_secret = substring(sealed_secret for 12)", DamageKind.SEALED, "cut short"),
     "a sealed secret of another row": (
         "update jobs set sealed_payload = (select sealed_payload from jobs order by id limit 1)",
         DamageKind.SEALED,
-        "1 of 2 values of jobs.sealed_payload do not open",
+        "1 of 2 values of jobs.sealed_payload cannot be decrypted",
     ),
     "a sealed secret under a lost key": (
         "update signing_keys set sealed_private_key = '\\x01046c6f7374'::bytea || substring(sealed_private_key from 7)",

@@ -388,8 +388,8 @@ def test_a_folder_alone_means_its_newest_backup(
     status, lines = checked(["--database", copy, "--no-sign-in"], backup, capsys)
     assert status == OK
     assert lines[-1] == (
-        "the restored database: no faults found. Not verified: its contents, which were compared with no backup (--in takes the newest "
-        "one); "
+        "the restored database: no faults found. Not verified: its contents, which were not compared with a backup "
+        "(--in uses the newest one); "
         "that people sign in (--no-sign-in)."
     )
 
@@ -413,8 +413,8 @@ def test_a_backup_without_digests_says_that_contents_were_not_compared(
     status, lines = checked([str(folder.path), "--database", copy, "--no-sign-in"], backup, capsys)
     assert status == OK
     assert lines[-1] == (
-        f"{folder.path.name}: no faults found. Not verified: its contents, of which the backup has no digests that this version "
-        "makes: only rows were counted; that people sign in (--no-sign-in)."
+        f"{folder.path.name}: no faults found. Not verified: its contents, because the backup has no digests that this version "
+        "supports: only rows were counted; that people sign in (--no-sign-in)."
     )
     # What such a manifest does say is still compared.
     damaged(SCHEMA["a trigger was added"][0])

@@ -154,7 +154,7 @@ async def test_faults_are_lines_with_places_and_references_never_show_values(
     assert status == 1
     assert f"{file}:4:5: organizations / acme / rolls: unknown name" in err
     assert f"{file}:8:9: organizations / acme / oauth_credentials / codehost / client_secret: env:CODEHOST: this environment" in err
-    assert f"{file}:10:7: organizations / acme / mail_server / password: a file holds no secrets" in err
+    assert f"{file}:10:7: organizations / acme / mail_server / password: a file cannot contain secrets" in err
     assert f"file:{tmp_path}/nowhere: No such file or directory" in err
     assert "4 problems: nothing was changed" in err
     assert "plain" not in err.replace("plain text", "")
@@ -259,7 +259,7 @@ async def test_a_plan_is_stale_when_somebody_changed_something_since(postern: Co
 async def test_what_was_refused_is_not_nothing_to_do(postern: Command, tmp_path: Path) -> None:
     file = written(tmp_path, {"postern": 1, "organizations": {"acme": {"name": "Acme"}}})
     status, out, _ = await postern("apply", file, "--owner=acme=nobody@example.org")
-    assert (status, out.splitlines()[-1]) == (1, "Nothing was done: 1 refused.")
+    assert (status, out.splitlines()[-1]) == (1, "Nothing was changed: 1 rejected.")
     both = written(tmp_path, {"postern": 1, "organizations": {"acme": {"name": "Acme"}, "beta": {"name": "Beta"}}})
     status, out, _ = await postern("apply", both, "--owner=acme=nobody@example.org", f"--owner=beta={OWNER}")
     assert (status, out.splitlines()[-1]) == (1, "1 created, 0 changed, 0 deleted, 1 rejected.")

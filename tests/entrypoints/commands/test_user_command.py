@@ -111,7 +111,7 @@ def test_an_account_with_everything_says_all_of_it_in_utc() -> None:
         ": Our directory, since 2026-05-04 12:00 UTC",
         "open links: reset password, until 2026-05-04 12:00 UTC",
         "organizations: acme (owner), zeta (member, not active)",
-        "has made: API key sk_9f3k2a… of acme/shop, 2026-05-04 12:00 UTC",
+        "created by this person: API key sk_9f3k2a… of acme/shop, 2026-05-04 12:00 UTC",
         "latest sign-in: 2026-05-04 12:00 UTC  succeeded  192.0.2.1  curl/8?[2J?",
         ": 2026-05-04 12:00 UTC  FAILED     IP address unknown",
     ]

@@ -127,12 +127,12 @@ async def test_a_document_says_no_moment_and_moves_none(shops: RiskDocuments) ->
 @pytest.mark.parametrize(
     ("held", "says"),
     [
-        ({"policies": [{**rule(), "when": {}}]}, "policies[0].when: the rule fits everybody"),
+        ({"policies": [{**rule(), "when": {}}]}, "policies[0].when: the risk policy applies to everyone"),
         ({"policies": [rule(), {**rule(), "name": "Second"}]}, "comes first"),
-        ({"policies": [rule(countries=["XX"])]}, "policies[0].when.countries: XX is no country"),
+        ({"policies": [rule(countries=["XX"])]}, "policies[0].when.countries: XX is not a country"),
         ({"policies": [rule(services=["none"])]}, "policies[0].when.services: there is no application «none»"),
         ({"exceptions": [{"kind": "team", "value": "none", "ends_at": LATER}]}, "exceptions[0].value: there is no team «none»"),
-        ({"exceptions": [{**OFFICE, "value": "nowhere"}]}, "exceptions[0].value: nowhere is no address and no network"),
+        ({"exceptions": [{**OFFICE, "value": "nowhere"}]}, "exceptions[0].value: nowhere is not an IP address or a network"),
         ({"exceptions": [{**OFFICE, "ends_at": "2020-01-01T00:00:00Z"}]}, "exceptions[0].ends_at: is in the past"),
     ],
 )
@@ -219,7 +219,7 @@ async def test_platform_owners_set_the_rules_of_the_installation(shops: RiskDocu
     assert (await shops.send("plan", document, by=boss, place=PLATFORM)).ok()["changes"] == []
     for wrong, says in (
         ({"policies": [{**one, "action": "refuse", "counts": True}]}, "save the risk policy as report-only first"),
-        ({"policies": [rule(roles=["owner"])]}, "know the roles platform_owner and none"),
+        ({"policies": [rule(roles=["owner"])]}, "support only the roles platform_owner and none"),
         ({"policies": [rule(services=["shop"])]}, "there is no application «shop»"),
         ({"exceptions": [{"kind": "team", "value": "x", "ends_at": LATER}]}, "there is no team «x»"),
     ):

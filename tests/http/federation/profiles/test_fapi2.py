@@ -345,7 +345,7 @@ async def test_a_request_of_before_the_profile_gets_no_code(holding: ProfiledApp
     assert "Allow" in tab.shown.body.decode()
     await holding.held()
     await tab.send(answer="allow")
-    assert "only+requests+that+were+pushed" in tab.page.refresh
+    assert "requires+pushed+requests" in tab.page.refresh
     assert holding.codes() == []
 
 

@@ -215,7 +215,7 @@ async def _refusals(wiki: Proxied, at_least: int) -> list[tuple[str, str, str]]:
         ({"hosts": ["*.acme.example"]}, 400, "a name with a dot"),
         ({"rules": ["/a//b open"]}, 400, "never matches"),
         ({"rules": ["/a/../b open"]}, 400, "never matches"),
-        ({"rules": ["/.postern/x open"]}, 400, "Postern's own"),
+        ({"rules": ["/.postern/x open"]}, 400, "belong to Postern"),
         ({"rules": ["/a open", "/A signed_in"]}, 400, "already"),
         ({"rules": ["/a role nobody"]}, 400, "no role nobody"),
         ({"rules": ["/a permission nothing"]}, 400, "no permission nothing"),

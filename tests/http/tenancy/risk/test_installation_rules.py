@@ -87,7 +87,7 @@ async def test_platform_owners_write_them_and_nobody_else(scene: InstallationRul
     ("when", "says"),
     [
         ({"services": ["01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55"]}, "name no application"),
-        ({"roles": ["admin"]}, "know the roles platform_owner and none"),
+        ({"roles": ["admin"]}, "support only the roles platform_owner and none"),
     ],
 )
 async def test_what_the_installation_does_not_know_gets_words(scene: InstallationRulesScene, when: dict[str, Any], says: str) -> None:

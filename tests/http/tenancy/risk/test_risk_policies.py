@@ -95,7 +95,7 @@ async def test_a_rule_that_loses_a_milder_one_before_it_goes_through_shadow_agai
     for wider in ([refusing], [refusing, kept], [let_in, refusing]):
         answer = await scene.put(*wider)
         assert refused(answer) == BAD_REQUEST
-        assert "«Let in» lets people past this rule" in answer.json()["error"]
+        assert "«Let in» exempts people from this risk policy" in answer.json()["error"]
     assert (await scene.enter()).status == 200
     assert (await scene.put(refuse)).status == 200
     assert (await scene.put(refusing)).status == 200
