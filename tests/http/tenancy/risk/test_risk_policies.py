@@ -110,7 +110,7 @@ async def test_a_rule_that_loses_a_milder_one_before_it_goes_through_shadow_agai
     ("bad", "says"),
     [
         ([policy("refuse", {})], "applies to everyone"),
-        ([policy("refuse", {"countries": ["DE"]})], "not a country"),
+        ([policy("refuse", {"countries": ["DE"]})], "cannot determine countries"),
         ([policy("refuse", {"networks": ["10.0.0.0/40"]})], "or a network"),
         ([policy("refuse", {"from_hour": 4, "until_hour": 4})], "never apply"),
         ([policy("refuse", name="First"), policy("passkey", name="Second")], "comes first"),
