@@ -70,7 +70,7 @@ async def change_scim_settings(call: Call[ChangedScimSettings, None, Organizatio
     Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
 
     The attributes in `profile_mapping` fill fields from the directory's next request, and responses contain them. If a field does not
-    accept a value, the field stays empty. The list of SCIM requests shows such values by attribute.
+    accept a value, the field stays empty. The list of SCIM requests names the attribute.
     """
     body, settings = call.body, postern.federation.scim_settings
     return _shown(await settings.change(call.caller, call.actor, groups=changed(body.groups), mapping=changed(body.profile_mapping)))

@@ -51,8 +51,8 @@ class SignalDeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     event_type: Annotated[str, example("session-revoked")]
     """The event type of the signal."""
     state: Annotated[str, example("received")]
-    """`waiting`, `received` or `given_up`. `no_longer_told`: the application lost the right to the signal while it was queued.
-    `told_with_another`: several sessions of a person ended at once, and the application got one signal.
+    """`waiting`, `received` or `given_up`. `no_longer_told`: queued, but then no longer allowed for the application. `told_with_another`:
+    several sessions of a person ended at once, and the application got one signal.
     """
     response_status_code: Annotated[int, example(202)] | None
     """The status code of the last response; null if there was none."""
