@@ -111,8 +111,8 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
     """Introspect a token
 
     For servers that receive tokens of services in their own organization. The response is current: if a session was revoked, its tokens are
-    inactive immediately. For a token of an API, only two clients can call this: the service that represents the API, and the client that
-    holds the token. Public clients cannot call this.
+    inactive immediately. Only two clients can introspect a token of an API: the service that represents the API, and the token's own
+    client. Public clients cannot call this.
     """
     shown = await of_token(await needed_credentials(call, postern), _token(call.body), call.request, postern)
     try:

@@ -33,8 +33,7 @@ _KEYS = {"keys": [{"kty": "EC", "crv": "P-256", "kid": "1", "x": "â€¦", "y": "â€
 
 
 class AssertionSettingsBody(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a provider issues identity assertions (draft-ietf-oauth-identity-assertion-authz-grant-04), and how Postern validates them.
-    """
+    """Whether a provider issues identity assertions (draft-ietf-oauth-identity-assertion-authz-grant-04), and how they are validated."""
 
     issues: Annotated[bool, example(True)]
     """Whether the provider's assertions are accepted. The provider must be active, and its current settings tested."""

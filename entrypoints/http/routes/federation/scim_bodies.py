@@ -42,10 +42,10 @@ _ETAG = 'W/"3694e05e9dff590f3694e05e9dff590f"'
 
 
 IF_MATCH: Final = RequestHeader(
-    "If-Match", "The version that the change is meant for. If the resource has another version by now, the response is 412.", _ETAG
+    "If-Match", "The expected version of the resource. If the current version differs, the response is 412.", _ETAG
 )
 IF_NONE_MATCH: Final = RequestHeader(
-    "If-None-Match", "The version that you have. If it is still the current one, the response is 304.", _ETAG
+    "If-None-Match", "The version that you have. If it is the current version, the response is 304.", _ETAG
 )
 ETAG: Final = AnswerHeader("ETag", "The version of the resource, to send as `If-Match` or `If-None-Match`.", _ETAG)
 

@@ -187,7 +187,8 @@ class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     enterprise: Annotated[Mapping[str, Any], example(_ENTERPRISE)] | UnsetType = msgspec.field(name=ENTERPRISE_SCHEMA, default=UNSET)
     """The mapped attributes of the enterprise extension whose fields have values."""
     fields: Annotated[Mapping[str, Any], example({"department": "Sales"})] | UnsetType = msgspec.field(name=FIELD_SCHEMA, default=UNSET)
-    """The values of the organization's own fields that the directory can write, by key, without the mapped ones; absent if no value is set.
+    """The values of the organization's own fields that the directory can write, by key. Mapped fields are not included. Absent if no value
+    is set.
     """
 
 
@@ -290,8 +291,8 @@ async def change_scim_user(
 
     `active: false` ends the membership with the person's next request, and revokes the person's sessions in the organization. `active:
     true` makes the person a member again. If your organization created the account and no one else uses it, `active: false` also blocks
-    every sign-in. You can change the email address of such an account until someone verifies it, and only while no other organization lists
-    the person.
+    every sign-in. You can change the email address of such an account until someone verifies it. This is only possible while no other
+    organization lists the person.
     """
     want = call.query.wanted
     changed = await postern.federation.scim_users.patch(

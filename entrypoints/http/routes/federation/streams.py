@@ -115,7 +115,7 @@ class StreamConfiguration(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """The application's description of the stream."""
 
 
-_OneOrAll = Annotated[StreamConfiguration | Sequence[StreamConfiguration], msgspec.Meta(description="One stream, or a list of all.")]
+_OneOrAll = Annotated[StreamConfiguration | Sequence[StreamConfiguration], msgspec.Meta(description="One stream, or a list of streams.")]
 
 
 class StreamQuery(msgspec.Struct, frozen=True):

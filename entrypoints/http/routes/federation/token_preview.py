@@ -129,7 +129,7 @@ class TokenPreviewRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], postern: Postern) -> TokenPreviewRecord:
     """Preview the tokens of a person
 
-    Returns the claims that a service would receive about a person: each claim with its value and source, and each missing claim with the
+    Returns the claims that a service would receive about a person. Each claim has its value and source, and each missing claim has the
     reason. The preview uses the same code as token issuance. No one is signed in, and no token is issued. For unconfirmed members, the
     preview does not show whether the account is deactivated or lacks MFA.
 

@@ -197,9 +197,8 @@ async def resend_verification(call: Call[AccountAddress], postern: Postern) -> M
 async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer[bytes]:
     """Verify an email address
 
-    For applications that build their own links, with the token from a verification email or from an email about a new email address. The
-    links in Postern's own emails open a page with a button instead, since email scanners open links. The response is a page. HEAD checks
-    the token without using it.
+    For applications that build their own links with the token from a verification email. The links in Postern's own emails open a page with
+    a button instead, since email scanners open links. The response is a page. HEAD checks the token without using it.
     """
     sign_in = postern.foundation.links.sign_in
     try:
@@ -409,10 +408,9 @@ class LockEnded(msgspec.Struct, frozen=True):
 async def lock_own_account(call: Call, postern: Postern) -> LockEnded:
     """Lock your account
 
-    Use this if someone else may have access to your account. Everything that gives access is revoked: all sessions, including this one and
-    those of applications, consents, user API keys, trusted devices, magic links and the password. You get an email with a link to set a new
-    password, which unlocks the account. On that page, select which passkeys and connected accounts of the last 30 days are yours. MFA stays
-    on.
+    Use this if someone else may have access to your account. All sessions, including this one, are revoked. Consents of applications, user
+    API keys, trusted devices, magic links and the password are revoked, too. You get an email with a link to set a new password, which
+    unlocks the account. On that page, select which passkeys and connected accounts of the last 30 days are yours. MFA stays on.
     """
     return locked_record(await postern.identity.account_locks.lock_own(call.caller, call.actor))
 

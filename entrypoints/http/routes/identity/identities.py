@@ -26,8 +26,8 @@ from entrypoints.http.pages.authorization.interim_pages import address
 _TAGS: Final = ("account",)
 _COOKIE: Final = AnswerHeader(
     "Set-Cookie",
-    "This cookie shows that the browser that comes back is the one that left. The response has no cookie if the request already had"
-    " one, or if the URL is a page of Postern.",
+    "This cookie binds the connection to the browser that started it. The response has no cookie if the request already had one, or if"
+    " the URL is a page of Postern.",
     "postern_flow=8fKq2ZrWm1LcVb6NsXe0HjUo5TgPaYd3QiRl7wBzMx4; Path=/; HttpOnly; SameSite=Lax",
     always=False,
 )

@@ -69,8 +69,8 @@ async def impersonate_user(call: Call[NewImpersonation, None, UserToImpersonate]
     `org_slug`, the tokens are for this organization. With `service_slug` as well, they are for this service of the organization.
 
     While you impersonate, you cannot change the user's own settings, such as the password, email address, MFA and devices. You also cannot
-    create objects that outlast the impersonation, such as keys, secrets and invitations. The session is revoked if either account is
-    deactivated, you are no longer a platform owner, or the session that you started from ends.
+    create objects that outlast the impersonation, such as keys, secrets and invitations. If either account is deactivated, the session is
+    revoked. The same happens if you are no longer a platform owner, or the session that you started from ends.
     """
     asked = call.body
     begun = await postern.identity.impersonations.begin(

@@ -140,7 +140,7 @@ async def enable_mfa_by_passkeys(call: Call, postern: Postern) -> MfaEnabled:
 
     From now on, sign-in requires one of your passkeys, or a backup code, after the password. A sign-in with a passkey requires nothing
     more. You need a passkey. Requires a recent sign-in or reauthentication. If you already have an authenticator app, you do not need this
-    endpoint: sign-in already accepts your passkeys in place of a code.
+    endpoint. Sign-in then already accepts your passkeys in place of a code.
     """
     return MfaEnabled(True, _revealed(await postern.identity.mfa.enable_by_passkeys(call.caller, call.actor)))
 

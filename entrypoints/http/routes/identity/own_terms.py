@@ -102,7 +102,8 @@ async def accept_terms(call: Call[TermsSeen], postern: Postern) -> OwnTermsRecor
     for yourself: neither another person nor an application can accept them for you. Accepting a version again changes nothing.
 
     The terms are those of the installation or of an organization. You must belong to the organization, use it, or have accepted its terms
-    before, or one of its applications must allow anyone to sign in. For any other organization, the response is 404, as if it had no terms.
+    before. If one of its applications allows anyone to sign in, you can always accept its terms. For any other organization, the response
+    is 404, as if it had no terms.
     """
     organization = call.body.organization or ""
     await postern.identity.terms.accept(call.caller, organization, call.body.version, call.actor)

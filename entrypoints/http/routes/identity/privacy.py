@@ -43,7 +43,7 @@ class PersonPath(msgspec.Struct, frozen=True):
 
 
 class PrivacyRequestPath(msgspec.Struct, frozen=True):
-    request_id: Annotated[UUID, msgspec.Meta(description="The request's ID, from the answer to it.")]
+    request_id: Annotated[UUID, msgspec.Meta(description="The ID of the erasure request, from its response.")]
 
 
 class ExportedMembership(msgspec.Struct, frozen=True):
@@ -351,7 +351,7 @@ class PersonForgotten(msgspec.Struct, frozen=True):
     success: Success
     message: MessageText
     user_id: UserUuid
-    request_id: Annotated[UUID, msgspec.Meta(description="The request's ID. Get the receipt with it.")]
+    request_id: Annotated[UUID, msgspec.Meta(description="The ID of the erasure request, to get its receipt.")]
 
 
 class PrivacyReceipt(msgspec.Struct, frozen=True, kw_only=True):
@@ -373,9 +373,9 @@ class PrivacyReceipt(msgspec.Struct, frozen=True, kw_only=True):
 async def export_personal_data(call: Call[None, None, PersonPath, Caller], postern: Postern) -> Streamed[PersonalDataExport]:
     """Export a person's data
 
-    You can export your own data. A platform owner can export anyone's data. An owner of an organization that the person belongs to gets the
-    same export, limited to the organization's own part: the membership, and the sign-ins to the organization and its services. Exports of
-    other people's data are recorded.
+    You can export your own data. A platform owner can export anyone's data. An owner of an organization that the person belongs to can
+    export the organization's own part. It contains the membership, and the sign-ins to the organization and its services. Exports of other
+    people's data are recorded.
     """
     exported = await postern.identity.privacy.export(UserId(call.path.user_id), asker(call.caller), call.actor)
     return Streamed(parts_of_export(exported))

@@ -54,7 +54,7 @@ class Login(msgspec.Struct, frozen=True):
     """The slug of the service to sign in to. The tokens are for this service, and the account becomes a user of it."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["q3vT8nLx"])] | None = None
     """The `state` of a pending SAML request. The tokens are for its service, and the person continues to `saml_redirect_url`. The response
-    goes to the browser that started the request, so never take the `state` from a link that someone else may have sent.
+    goes to the browser that started the request. For this reason, never take the `state` from a link that someone else may have sent.
     """
 
 
@@ -234,8 +234,9 @@ async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> 
     The link in the email works once, within 15 minutes, in any browser. It opens a page with a button to sign in, and requires MFA if the
     account has it. The response is always the same.
 
-    No email is sent if the email address has no account or is not verified, or if one of the account's organizations has turned off magic
-    links. A link can open only a service that has a client secret or keys, because the codes of other services need a code challenge.
+    If the email address has no account or is not verified, no email is sent. The same applies if one of the account's organizations has
+    turned off magic links. A link can open only a service that has a client secret or keys. The codes of other services need a code
+    challenge.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)

@@ -82,8 +82,8 @@ class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     held_back: Annotated[int, example(40)]
     """The number of people who are deprovisioned only after an owner's approval."""
     adoptable: Annotated[int, example(18)]
-    """The number of people in a preview whose account in the target system has another `externalId`, and whose email address is verified
-    for your organization. They count as skipped. An owner can approve the takeover of these accounts.
+    """The number of people in a preview whose account in the target system has another `externalId`. Their email address is verified for
+    your organization. They count as skipped. An owner can approve the takeover of these accounts.
     """
     adopts: Annotated[bool, example(False)]
     """Whether an owner has approved the takeover of these accounts."""
