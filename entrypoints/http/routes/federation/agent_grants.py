@@ -72,13 +72,15 @@ class AgentGrantRecord(msgspec.Struct, frozen=True, kw_only=True):
     api: Annotated[str, example("Orders")]
     """The name of the API; empty if the API was deleted."""
     scopes: Annotated[Sequence[str], example(["orders:read"])]
-    """The scopes of the API that the agent may use."""
+    """The scopes of the API that the agent can use."""
     granted_at: datetime
     """When the person gave consent."""
     expires_at: datetime
     """When the consent expires."""
     last_used_at: datetime | None
-    """When the agent last got a token; null if never. A token is valid for at most 5 minutes, so the agent may have acted until then."""
+    """When the agent last got a token; null if never. A token is valid for at most 5 minutes, so the agent can have acted up to 5 minutes
+    later.
+    """
 
 
 class AgentGrantList(msgspec.Struct, frozen=True):

@@ -169,7 +169,7 @@ class ScimMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     resource_type: Annotated[Literal["User", "Group"], example("User")] | UnsetType = UNSET
     """`User` or `Group`."""
     created: Annotated[datetime, example(_MOMENT)] | UnsetType = UNSET
-    """When the resource was added to the organization or by the directory."""
+    """When the directory or the organization added the resource."""
     last_modified: Annotated[datetime, example(_MOMENT)] | UnsetType = UNSET
     """When the resource was last changed."""
     location: Annotated[str, example(f"https://id.example.org/scim/v2/Users/{_ID}")] | UnsetType = UNSET

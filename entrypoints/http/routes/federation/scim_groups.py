@@ -216,7 +216,7 @@ async def replace_scim_group(
 async def change_scim_group(
     call: Call[ScimPatchBody, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes]:
-    """Update a SCIM group
+    """Change a SCIM group
 
     Adds and removes members. Either all operations are applied, or none.
 

@@ -63,7 +63,7 @@ async def get_scim_settings(call: Call[None, None, OrganizationPath, Member], po
 
 @endpoint.patch(_SETTINGS, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def change_scim_settings(call: Call[ChangedScimSettings, None, OrganizationPath, Member], postern: Postern) -> ScimSettingsBody:
-    """Update the SCIM settings of an organization
+    """Change the SCIM settings of an organization
 
     Only an owner can do this. With `teams`, the directory can create, fill, rename and delete teams. The members of a team have the team's
     roles. For this reason, each new team has no role, and only an owner can assign one. To switch back, the directory must manage no team.
@@ -97,7 +97,7 @@ class NewScimTokenBody(msgspec.Struct, frozen=True, kw_only=True):
     """The SCIM token to create."""
 
     name: Annotated[Name, example("Directory")]
-    """The token's name. The audit log shows it with each change made with the token."""
+    """The token's name. The audit log shows it with every change that uses the token."""
     expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     """When the token expires. If omitted, the token never expires."""
 

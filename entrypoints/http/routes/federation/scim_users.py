@@ -285,7 +285,7 @@ async def replace_scim_user(
 async def change_scim_user(
     call: Call[ScimPatchBody, ShownAttributes, ScimUserPath, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes]:
-    """Update a SCIM user
+    """Change a SCIM user
 
     Either all operations are applied, or none.
 

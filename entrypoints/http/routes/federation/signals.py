@@ -93,7 +93,7 @@ async def get_signals(call: Call[None, None, ServicePath, Member], postern: Post
     tags=_TAGS,
 )
 async def set_signals(call: Call[SignalsBody, None, ServicePath, Member], postern: Postern) -> SignalsRecord:
-    """Turn on or update the shared signals of an application
+    """Turn on or change the shared signals of an application
 
     Only an owner can do this. The application can then create streams. It receives events about confirmed members, and about people who
     have signed in to it. It never receives events about unconfirmed members. If you remove an event type, it is no longer sent. If you

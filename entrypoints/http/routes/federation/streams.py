@@ -205,7 +205,7 @@ async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], poster
 
 @endpoint.patch(CONFIGURATION_ENDPOINT, **_DECLARED)
 async def change_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
-    """Update a stream
+    """Change a stream
 
     Omitted fields keep their values. If a new URL has another scheme, host or port, the authorization header is removed, unless the request
     has a new header.

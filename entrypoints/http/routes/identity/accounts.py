@@ -226,7 +226,7 @@ async def get_profile(call: Call, postern: Postern) -> Profile:
 
 @endpoint.patch("/api/user", caller=OWN_USER, refuses=(ReauthenticationRequired, NotFound, RateLimited, Conflict), tags=("account",))
 async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile:
-    """Update your profile
+    """Change your profile
 
     Either all changes are applied, or none. If the username is taken or was ever in use, the response is 409.
 

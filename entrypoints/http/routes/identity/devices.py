@@ -43,7 +43,7 @@ class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
     last_ip: Annotated[str, example("203.0.113.7")]
     """The IP address that the device was last used from; empty if the request came through a local socket."""
     is_current: bool
-    """Whether this request comes from this device."""
+    """Whether this is the device of the request."""
     trusted: bool
     """Whether the device can skip MFA."""
     created_at: CreatedAt

@@ -90,8 +90,8 @@ async def list_mail_budgets(_call: Call, postern: Postern) -> Sequence[MailBudge
 async def lift_mail_budget(call: Call[MailBudgetException], postern: Postern) -> MailBudgetRecord:
     """Lift an email rate limit temporarily
 
-    Use this when many people register from one network on one day. Other email rate limits still apply. The exception expires
-    automatically, and also ends if the database crashes, because the counts are in no log and no backup. A second exception for the same
+    Use this for a day on which many people register from one place. Other email rate limits still apply. The exception expires
+    automatically. It also ends if the database crashes, because the counts are in no log and no backup. A second exception for the same
     rate limit replaces the first.
     """
     body = call.body

@@ -35,8 +35,8 @@ class TermsSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 class OwnTermsQuery(msgspec.Struct, frozen=True):
     organization: Annotated[Slug, example("acme")] = ""
-    """The slug of an organization whose application allows anyone to sign in. Its pending terms are included, even before your first
-    sign-in there.
+    """The slug of an organization with an application that allows anyone to sign in. Its pending terms are included, even before your first
+    sign-in.
     """
 
 
@@ -52,7 +52,7 @@ class PendingTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
     address: _Address
     """The URL of the text."""
     due_at: datetime
-    """When the person must have accepted the terms to continue."""
+    """Until when the person can continue without accepting the terms."""
 
 
 class AcceptedTermsRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,7 +43,7 @@ class AccessSubject(msgspec.Struct, frozen=True, kw_only=True):
     """The subject: a user of the service."""
 
     type: Annotated[_Member, example(SUBJECT_TYPE)]
-    """Always `user`. Other subjects have no permissions."""
+    """`user`. Subjects of other types have no permissions."""
     id: Annotated[_Member, example(_USER)]
     """The user's ID."""
 
@@ -52,7 +52,7 @@ class AccessSubjectKind(msgspec.Struct, frozen=True, kw_only=True):
     """The type of the subjects to search: users of the service."""
 
     type: Annotated[_Member, example(SUBJECT_TYPE)]
-    """Always `user`. Other subjects have no permissions."""
+    """`user`. Subjects of other types have no permissions."""
 
 
 class AccessAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class AccessResource(msgspec.Struct, frozen=True, kw_only=True):
     """The resource: the service that the API key belongs to."""
 
     type: Annotated[_Member, example(RESOURCE_TYPE)]
-    """Always `service`. Postern does not know the service's own objects."""
+    """`service`. Postern does not know the service's own objects."""
     id: Annotated[_Member, example("billing")]
     """The service's slug or ID."""
 
@@ -191,7 +191,7 @@ class AccessActionSearch(msgspec.Struct, frozen=True, kw_only=True):
     resource: AccessResource
     """The resource."""
     page: AccessPage = AccessPage()
-    """Ignored: all results are on one page."""
+    """The position where the search continues. Not needed: all results are on one page."""
 
     def question(self) -> AccessQuestion:
         return AccessQuestion(

@@ -127,7 +127,7 @@ async def create_plan(call: Call[NewPlan, None, ServicePath, Member], postern: P
 
 @endpoint.patch(_PLAN, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS)
 async def change_plan(call: Call[PlanPatch, None, PlanPath, Member], postern: Postern) -> PlanRecord:
-    """Update a plan
+    """Change a plan
 
     Send at least one field. Subscribers get the changes with their next access token.
     """

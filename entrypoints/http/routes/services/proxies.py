@@ -117,7 +117,7 @@ async def get_proxy(call: Call[None, None, ServicePath, Member], postern: Poster
     tags=_TAGS,
 )
 async def change_proxy(call: Call[ProxyPatch, None, ServicePath, Member], postern: Postern) -> ProxyRecord:
-    """Update the proxy settings of an application
+    """Change the proxy settings of an application
 
     Changes apply to the next request. If you are a platform owner, hosts that you add need no domain verification.
     """

@@ -292,7 +292,7 @@ async def get_resource_server(call: Call[None, None, ResourceServerPath, Member]
 async def change_resource_server(
     call: Call[ResourceServerPatch, None, ResourceServerPath, Member], postern: Postern
 ) -> ResourceServerRecord:
-    """Update a resource server
+    """Change a resource server
 
     Changes apply to the next token. Issued tokens do not change until they expire. The identifier never changes.
     """

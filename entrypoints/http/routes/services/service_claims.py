@@ -104,14 +104,14 @@ async def list_service_claims(call: Call[None, None, ServicePath, Member], poste
 async def create_service_claim(call: Call[NewServiceClaim, None, ServicePath, Member], postern: Postern) -> ServiceClaimRecord:
     """Create a custom claim
 
-    The claim is in all tokens and assertions issued from now on.
+    The claim takes effect with the next token.
     """
     return _record(await postern.services.service_claims.create(call.caller, call.path.service_slug, _wanted(call.body), call.actor))
 
 
 @endpoint.patch(_CLAIM, caller=_SET, keys=True, limit=UNLIMITED, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def change_service_claim(call: Call[ServiceClaimPatch, None, ServiceClaimPath, Member], postern: Postern) -> ServiceClaimRecord:
-    """Update a custom claim
+    """Change a custom claim
 
     Send at least one field. The change applies to the next token.
     """

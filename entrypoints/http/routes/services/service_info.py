@@ -74,7 +74,7 @@ async def get_service_info(call: Call[None, None, None, KeyHolder], postern: Pos
 
 @endpoint.patch(_INFO, caller=key(Permission.WRITE_SERVICE), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_service_info(call: Call[ServiceInfoPatch, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
-    """Update the service of an API key
+    """Change the service of an API key
 
     Only the name can change. If the name is omitted, nothing changes, and the response has the current service.
     """

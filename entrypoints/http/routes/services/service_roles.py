@@ -110,7 +110,7 @@ async def create_service_permission(
 async def change_service_permission(
     call: Call[ServicePermissionPatch, None, ServicePermissionPath, Member], postern: Postern
 ) -> ServicePermissionRecord:
-    """Update a permission
+    """Change a permission
 
     Changes the description. The key never changes, so that applications can rely on it.
     """
@@ -233,7 +233,7 @@ async def get_service_role(call: Call[None, None, ServiceRolePath, Member], post
     _ROLE, caller=able(Capability.SERVICES_MANAGE, impersonated=False), keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS
 )
 async def change_service_role(call: Call[ServiceRolePatch, None, ServiceRolePath, Member], postern: Postern) -> ServiceRoleRecord:
-    """Update a role of a service
+    """Change a role of a service
 
     Applications that check permissions see the change with the next request. Tokens contain it when they are next issued.
     """

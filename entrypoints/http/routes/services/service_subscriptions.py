@@ -131,7 +131,7 @@ async def get_user_subscription(call: Call[None, None, SubscriptionPath, KeyHold
 
 @endpoint.patch(_SUBSCRIPTION, caller=key(Permission.WRITE_SUBSCRIPTIONS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_subscription(call: Call[SubscriptionPatch, None, SubscriptionPath, KeyHolder], postern: Postern) -> SubscriptionRecord:
-    """Update a user's subscription
+    """Change a user's subscription
 
     Changes the subscription that is active or past due. If there is none, changes the latest one. To renew an expired subscription, send
     `status` and `current_period_end`. The user's next access token contains the change.

@@ -74,8 +74,7 @@ class ServiceUserDetailRecord(ServiceUserRecord, frozen=True, kw_only=True):
     """A user of the service, with the metadata of the service and the profile fields of its organization."""
 
     metadata: MetadataObject
-    """The metadata that your service stores about the user. Only your service and those who manage the organization's end users can see it.
-    """
+    """The metadata that your service stores about the user. Only your service, and members who can manage end users, can see it."""
     profile: Values
     """The values of the organization's fields, by key."""
 
@@ -123,7 +122,7 @@ async def get_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], p
 
 @endpoint.patch(_USER, caller=key(Permission.WRITE_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserDetailRecord:
-    """Update a user of the service
+    """Change a user of the service
 
     To change the email address, several conditions must be met. An API key of this service created the account, and no one has verified the
     email address. The account is not a member of an organization, a user of another service, or a platform owner. The new email address is
@@ -187,7 +186,8 @@ class ServiceUserRights(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UserUuid
     barred: Annotated[BlockReason | None, example(None)]
     """Why the user currently has no roles, whatever is assigned: the account is deactivated, or the service does not admit the user. Null
-    otherwise. If the user never came to the service or its organization themselves, this does not show whether the account is deactivated.
+    otherwise. If the user has never signed in to the service nor confirmed a membership, this does not show whether the account is
+    deactivated.
     """
     roles: Sequence[ServiceUserRole]
     """The user's roles, sorted by slug."""

@@ -412,7 +412,7 @@ async def get_service(call: Call[None, None, ServicePath, Member], postern: Post
     _SERVICE, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS, accepts=_BODY
 )
 async def change_service(call: Call[ServicePatch, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
-    """Update a service
+    """Change a service
 
     The slug and the client ID never change. To change the type, first adapt the service to the new type. A public service has no client
     secrets, and a confidential service has no redirect URI with a private-use scheme. During an impersonation, you can remove but not set

@@ -187,8 +187,8 @@ async def list_service_user_keys(call: Call[None, ServiceUserKeysQuery, None, Ke
 async def create_service_user_key(call: Call[NewServiceUserKey, None, None, KeyHolder], postern: Postern) -> CreatedServiceUserKey:
     """Create a user API key
 
-    The key is for your own API; Postern's endpoints do not accept it. It is shown only once: Postern stores only its digest. The person
-    must already be a user of the service, and the service must currently admit them.
+    The key is for your own API; Postern's endpoints do not accept it. It is shown only once: Postern stores only its digest. The user must
+    have signed in to the service before, and the service must currently admit the user.
     """
     made = await postern.services.user_keys.create(call.caller, UserId(call.body.user_id), _wanted(call.body), call.actor)
     return _created(made.key, key=made.text.reveal())
@@ -359,7 +359,7 @@ async def get_user_key_settings(call: Call[None, None, ServicePath, Member], pos
     tags=_USER_KEY_TAGS,
 )
 async def change_user_key_settings(call: Call[UserKeySettingsPatch, None, ServicePath, Member], postern: Postern) -> UserKeySettingsBody:
-    """Update the user API key settings of a service
+    """Change the user API key settings of a service
 
     New limits apply to new keys. If you turn user API keys off, no key is valid from the next check.
     """

@@ -103,7 +103,7 @@ class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
     user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
     """The person's ID; null if the person was deleted in Postern."""
     named: Annotated[str, example("ada@acme.example")] | None
-    """The email address of a member; for anyone else, the user name that was sent."""
+    """The email address of a member; for anyone else, the username that was sent."""
     attributes: Annotated[Sequence[str], example(["displayName"])]
     """The attributes that were written. In a preview: the attributes to write or remove."""
     former_external_id: Annotated[str, example("00u1a2b3c4")] | None
@@ -161,7 +161,7 @@ class PersonThereRecord(msgspec.Struct, frozen=True, kw_only=True):
     user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The person's ID."""
     named: Annotated[str, example("ada@acme.example")] | None
-    """The email address of a member; for anyone else, the user name that was sent."""
+    """The email address of a member; for anyone else, the username that was sent."""
     far_id: Annotated[str, example("2819c223")] | None
     """The ID in the target system; null if the user does not exist there."""
     place: Annotated[PlaceThere, example("sent")]
