@@ -63,9 +63,9 @@ class AcsAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """An address at which the service provider receives assertions."""
 
     index: int
-    """The number by which requests may name this address."""
+    """The number by which requests can refer to this URL."""
     url: str
-    """The email address."""
+    """The assertion consumer service URL."""
     is_default: bool = False
     """Whether assertions go here if a request names no address."""
 

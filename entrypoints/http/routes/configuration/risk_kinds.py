@@ -46,14 +46,14 @@ class RiskPolicyEntry(RiskPolicyBody, frozen=True, kw_only=True, forbid_unknown_
     """A rule for risk, as a document says it."""
 
     when: RiskConditionsEntry
-    """When the rule fits."""
+    """The conditions of the policy."""
 
 
 class RiskExceptionEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A team or a network that no rule meets, until an end. Exceptions of people are in no document."""
 
     kind: Literal["team", "network"]
-    """What `value` is."""
+    """The type of `value`."""
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["192.0.2.0/24"])]
     """The slug of a team, or a network."""
     ends_at: Annotated[datetime, msgspec.Meta(tz=True)]
