@@ -143,7 +143,7 @@ TAGS: Final[Mapping[str, str]] = {
     "teams": "Teams of an organization's members. A team can have a role of the organization, and roles of its services.",
     "invitations": "Invite people to become members, and answer invitations.",
     "webhooks": "Send the events of an organization to webhooks, and view the deliveries of each event.",
-    "hooks": "Sign-in hooks: URLs that Postern calls before a sign-in. A hook can only make the sign-in stricter. Owners set and enforce hooks.",
+    "hooks": "Sign-in hooks: URLs that Postern calls before a sign-in, and that can only make it stricter. Owners set and enforce hooks.",
     "siem": "Stream the audit log and the sign-ins of an organization to its SIEM.",
     "analytics": "Sign-in statistics of an organization and its services.",
     "scim": "Provision the people of an organization by SCIM 2.0, and view the SCIM requests.",
@@ -176,7 +176,9 @@ _HEADERS: Final[Mapping[str, Json]] = {
     },
 }
 _OF_ALL: Final = (_REQUEST_ID,)
-_PAGING: Final = "Each list operation has its pagination in `x-paging`:" + "\n".join(f"- `{way}`: {text}" for way, text in WAYS.items())
+_PAGING: Final = "Each list operation has its way of paging in `x-paging`:\n\n" + "\n".join(
+    f"- `{way}`: {text}" for way, text in WAYS.items()
+)
 _SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _GOOD_ANSWER: Final = "The request succeeded."
 _OTHER_ANSWER: Final = "The request had another outcome."
@@ -203,7 +205,7 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
             "summary": "Single sign-on and identity",
             "description": "Bodies are JSON in UTF-8. Times are ISO 8601 in UTC. A request can have its own ID in `X-Request-Id` (up"
             " to 128 letters, digits, dots, dashes or underscores); the response then has the same ID."
-            " `Accept-Language` sets the language of pages and emails for people who have not chosen a language." + _PAGING,
+            " `Accept-Language` sets the language of pages and emails for people who have not chosen a language.\n\n" + _PAGING,
             "contact": {"name": "The operator of this installation", "url": base_url},
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
