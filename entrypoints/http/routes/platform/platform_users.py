@@ -188,7 +188,7 @@ class PlatformOwnerChanged(msgspec.Struct, frozen=True):
 
 @endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserSearchResult:
-    """Search users
+    """Search the users of the installation
 
     Search by ID, or by part of the email address or name. In `email`, a complete email address finds only the account with this email
     address.
