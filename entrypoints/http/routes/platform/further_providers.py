@@ -202,7 +202,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     profile_url: _ProfileUrl
     """For OAuth 2.0: the user info endpoint."""
     scopes: _Scopes
-    """The scopes that Postern asks for."""
+    """The scopes that Postern requests."""
     subject: _Subject
     """The path of the person's ID in the profile."""
     email: _Email

@@ -35,10 +35,10 @@ class TodoRecord(msgspec.Struct, frozen=True):
 async def list_todos(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[TodoRecord]:
     """List the items that need attention
 
-    Return membership requests and setup drafts that await an owner, and certificates and keys that expire within 30 days. Return
-    connections with such certificates, and certificates that await an owner. Return webhooks, an email server and a SIEM that fail, and
-    domains that are no longer verified. Return members without the MFA that the organization requires, and custom texts whose default text
-    has changed. If nothing needs attention, the list is empty.
+    Return what needs a decision, or fails without one: membership requests and setup drafts that await an owner; certificates and keys that
+    expire within 30 days, and connections with such certificates; certificates that await an owner; webhooks, an email server or a SIEM
+    that fail; domains that are no longer verified; members without the MFA that the organization requires; and custom texts whose default
+    text has changed. If nothing needs attention, the list is empty.
     """
     return [TodoRecord(todo, count) for todo, count in (await postern.platform.todos.of(call.caller)).items()]
 

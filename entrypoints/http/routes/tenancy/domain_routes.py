@@ -182,7 +182,7 @@ async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], p
 async def delete_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> NoBody:
     """Delete a domain route
 
-    From the next sign-in on, the people of the domain can use the sign-in methods of everyone else. Requires a recent sign-in or
+    From the next sign-in on, the people of the domain sign in without the route, like everyone else. Requires a recent sign-in or
     reauthentication, with MFA if you have it enabled.
     """
     await postern.tenancy.domain_routes.remove(call.caller, DomainId(call.path.domain_id), call.actor)

@@ -108,7 +108,7 @@ class NewOrganization(msgspec.Struct, frozen=True):
     """A new organization."""
 
     slug: Annotated[str, msgspec.Meta(min_length=SHORTEST_SLUG, max_length=LONGEST_SLUG, examples=["acme"])]
-    """3 to 50 of a-z, 0-9 and -, with a letter or digit at both ends. The slug never changes."""
+    """3 to 50 characters: a-z, 0-9 and -, starting and ending with a letter or a digit. The slug never changes."""
     name: Annotated[Line, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])]
     """2 to 100 characters; leading and trailing spaces are removed."""
 

@@ -80,7 +80,7 @@ class NewField(msgspec.Struct, frozen=True, kw_only=True):
     """A profile field to create."""
 
     key: FieldKey
-    """1 to 50 of a-z, 0-9 and _, beginning with a letter. The key never changes."""
+    """1 to 50 characters: a-z, 0-9 and _, starting with a letter. The key never changes."""
     label: FieldLabel
     """The label that people see: 1 to 100 characters."""
     kind: FieldKind

@@ -48,7 +48,7 @@ class NewRole(msgspec.Struct, frozen=True):
     """A custom role to create."""
 
     slug: Annotated[RoleSlug, example("support")]
-    """1 to 50 of a-z, 0-9, - and _. The slug never changes."""
+    """1 to 50 characters: a-z, 0-9, - and _. The slug never changes."""
     name: Annotated[Name, example("Support")]
     """1 to 100 characters."""
     permissions: Annotated[Sequence[Word], example(["end_users.view", "end_users.manage"])]

@@ -64,7 +64,7 @@ class NewTeam(msgspec.Struct, frozen=True, kw_only=True):
     """A team to create."""
 
     slug: Annotated[RoleSlug, example("support")]
-    """1 to 50 of a-z, 0-9, - and _. The slug never changes, and no other team ever gets it, even if this team is deleted."""
+    """1 to 50 characters: a-z, 0-9, - and _. The slug never changes, and no other team ever gets it, even if this team is deleted."""
     name: Annotated[Name, example("Support")]
     """1 to 100 characters."""
     role: Annotated[RoleSlug, example("support")] | None = None
