@@ -92,8 +92,8 @@ class NewField(msgspec.Struct, frozen=True, kw_only=True):
     required: bool = False
     """Whether people must enter a value when a page asks for it. Requires `asked_at`."""
     asked_at: FieldPrompt | None = None
-    """When a sign-in page asks for the value. `registration`: only people who are new after the field. `sign_in`: everyone. The page asks
-    once; for a required field, until it has a value. Requires `person` in `written_by`.
+    """When a sign-in page asks for the value. `registration`: only people whose account is newer than the field. `sign_in`: everyone. The
+    page asks once; for a required field, until it has a value. Requires `person` in `written_by`.
     """
     position: FieldPosition | None = None
     """The position in lists and forms, from 0 to 999. If omitted, the field comes last."""
