@@ -47,6 +47,8 @@ class Terms(Frozen):
     banned: tuple[Banned, ...]
     trade: Mapping[str, tuple[str, ...]]
     """Each term with the words of which a page shows one."""
+    titled: Mapping[str, str]
+    """By noun of the API: the noun that a title says for it."""
 
 
 def terms() -> Terms:
@@ -54,6 +56,7 @@ def terms() -> Terms:
     return Terms(
         banned=tuple(Banned(re.compile(one["phrase"], re.MULTILINE), one["instead"], one["most"]) for one in read["banned"]),
         trade={one["term"]: (one["term"], *one.get("shown", ())) for one in read["trade"]},
+        titled={one["resource"]: one["title"] for one in read["titled"]},
     )
 
 
@@ -103,19 +106,20 @@ def hidden(known: Terms, root: Path = ROOT) -> Iterator[str]:
                 yield f"{file}: {key}: the search knows “{term}”, and the page shows none of {', '.join(words)}"
 
 
-def unnamed(root: Path = ROOT) -> Iterator[str]:
+def unnamed(known: Terms, root: Path = ROOT) -> Iterator[str]:
     titles = {key: text for _, key, text in _catalogue(root)}
     for node in ast.walk(ast.parse((root / _TABS).read_text(encoding="utf-8"))):
         match node:
             case ast.Call(func=ast.Name("Tab"), args=[_, _, ast.Attribute(ast.Name(operation), "caller"), ast.Constant(str(key))]):
                 title = titles[key]
                 nouns = {_singular(word) for word in operation.split("_")} - _VERBS
-                if nouns and not nouns & {_singular(word.lower()) for word in re.findall(r"[A-Za-z]+", title)}:
+                said = {known.titled.get(noun, noun) for noun in nouns}
+                if nouns and not said & {_singular(word.lower()) for word in re.findall(r"[A-Za-z-]+", title)}:
                     yield f"title “{title}” shows {operation}"
 
 
 def _singular(word: str) -> str:
-    return {"service": "application"}.get(word.rstrip("s"), word.rstrip("s"))
+    return f"{word[:-3]}y" if word.endswith("ies") else word.rstrip("s")
 
 
 def _catalogue(root: Path) -> Iterator[tuple[str, str, str]]:
@@ -178,7 +182,7 @@ def main(arguments: list[str]) -> int:
     counted = Counter(one.phrase.pattern for one, _ in found)
     if "--lower" in arguments:
         TERMS.write_text(lowered(TERMS.read_text(encoding="utf-8"), counted), encoding="utf-8")
-    checks = {"banned": [line for _, line in found], "hidden": list(hidden(known)), "unnamed": list(unnamed())}
+    checks = {"banned": [line for _, line in found], "hidden": list(hidden(known)), "unnamed": list(unnamed(known))}
     for name, lines in checks.items():
         print(f"{name}: {len(lines)}")
         if "--list" in arguments:

@@ -41,7 +41,8 @@ Defaults = Mapping[str, Mapping[str, str]]
 def defaults(tree: Path = ROOT) -> Defaults:
     """Returns the open texts of a tree."""
     printed = subprocess.run([sys.executable, "-c", _PRINT], cwd=tree, check=True, capture_output=True).stdout
-    return json.loads(printed)
+    read: Defaults = json.loads(printed)
+    return read
 
 
 def defaults_of(commit: str) -> Defaults:

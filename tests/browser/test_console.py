@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from core.domain.languages import Language
 from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
@@ -28,6 +29,7 @@ from tests.runs.rooms import Sweep
 from tests.security.organizations.console import COOKIE, OF_ORGANIZATION, Readers, address, pages_of, shown_in_windows, signed_in
 from tests.security.organizations.walk import named_in
 from tests.security.organizations.world import World
+from tests.words import private_phrases
 
 NARROWEST: Final = 320
 LAPTOP: Final = 1024
@@ -139,6 +141,7 @@ async def test_every_page_of_an_organization_with_everything_is_sound_and_light(
         body = (await owner.request("GET", at)).body
         if (weight := weight_of(body)) > MOST_BYTES:
             faults.append(f"{at}: {weight} bytes")
+        faults += [f"{at}: {one}" for one in private_phrases(body)]
         # The forms of a record are shown on the record's page, at their own addresses, too.
         if body not in seen and sweep.is_due(f"everything {named}", looks_of(body)):
             faults += await faults_at(town.page, at, number, named=named)
@@ -169,6 +172,7 @@ async def test_every_page_of_the_installation_is_sound_and_light(town: Town, swe
         body = (await governor.request("GET", at)).body
         if (weight := weight_of(body)) > MOST_BYTES:
             faults.append(f"{at}: {weight} bytes")
+        faults += [f"{at}: {one}" for one in private_phrases(body)]
         if body and body not in seen and sweep.is_due(f"installation {one.path}", looks_of(body)):
             # The addresses of a database and of a proxy have an @, too, and may break anywhere.
             mailless = ("torn: postgresql://", "torn: http://user:password@")
@@ -189,8 +193,10 @@ async def test_every_page_of_an_organization_with_nothing_is_sound(town: Town, s
     empty = [one for one in pages_of("GET") if parameters(one.path) == ("org_slug",) and "~" not in one.path]
     for number, one in enumerate(empty):
         at = one.path.format(org_slug="empty")
+        body = (await owner.request("GET", at)).body
+        faults += [f"{at}: {one}" for one in private_phrases(body)]
         # The forty are visited in each setting where there is something.
-        if sweep.is_due(f"nothing {one.path}", looks_of((await owner.request("GET", at)).body)):
+        if sweep.is_due(f"nothing {one.path}", looks_of(body)):
             faults += await faults_at(town.page, at, number)
     assert faults == [], "\n".join(faults)
     assert town.page.violations == []
@@ -214,6 +220,8 @@ async def test_every_page_of_ones_own_is_sound(town: Town, sweep: Sweep) -> None
             browser.cookies[COOKIE] = cookie
             answer = await browser.request("GET", at)
             shown += answer.status == OK
+            if setting.language is Language.ENGLISH:
+                faults += [f"{at}: {one}" for one in private_phrases(answer.body)]
             looks = looks_of(answer.body)
             first = one.path in FORTY or looks not in seen
             seen.add(looks)

@@ -162,7 +162,7 @@ async def test_a_search_finds_guides_and_a_guide_is_read_and_copied(scripted_pag
     for asked, guide in (
         ("nginx", "proxies-nginx"),
         ("next.js", "start-nextjs"),
-        ("people okta", "scim-okta"),
+        ("users okta", "scim-okta"),
         ("github", "workloads-github-actions"),
     ):
         await page.press("/")

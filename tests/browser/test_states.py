@@ -30,6 +30,7 @@ from tests.http.pages.test_look import MOST_BYTES
 from tests.http.people import BASE_URL
 from tests.http.running_server import Certificate, application, running
 from tests.runs.rooms import Sweep
+from tests.words import private_phrases
 
 STATES: Final = states()
 IN_CI: Final = (Language.ENGLISH, Language.GERMAN, Language.ARABIC)
@@ -122,6 +123,7 @@ def test_every_page_has_its_states() -> None:
 
 def require_told_and_light(state: State, told: Sequence[bytes]) -> None:
     assert len(set(told)) == len(LANGUAGES)
+    assert private_phrases(told[LANGUAGES.index(Language.ENGLISH)]) == []
     for page in told:
         loaded = re.findall(r'(?:href|src)="/assets/(\w+)/([\w.-]+)"', page.decode())
         kinds = [name.rpartition(".")[2] for _, name in loaded]

@@ -180,4 +180,4 @@ def test_a_mail_that_does_not_come_ends_a_guide_with_a_sentence(installation: In
     with served("no-mail", installation, e2e_directory) as server:
         done = paste(f"EMAIL=eve@example.org\n{function.replace('--wait 20', '--wait 1')}\nmailed Anything", server, e2e_directory)
     assert done.returncode != 0
-    assert done.stderr == "postern: There is no such mail yet; `postern mail list` shows all\n"
+    assert done.stderr == "postern: Email not found yet; `postern mail list` shows all\n"

@@ -61,7 +61,7 @@ async def test_programs_are_told_in_english(client: Client) -> None:
     assert '<html lang="en">' in (await client.get("/docs", headers=reading("de"))).body.decode()
 
 
-@pytest.mark.parametrize(("headers", "language", "subject"), [(reading("fr-CA"), "fr", "Confirmez"), (reading("sv"), None, "Confirm your")])
+@pytest.mark.parametrize(("headers", "language", "subject"), [(reading("fr-CA"), "fr", "Vérifiez"), (reading("sv"), None, "Verify your")])
 async def test_whoever_registers_is_written_to_in_the_language_they_read(
     headers: Pairs, language: str | None, subject: str, client: Client, people: People, postbox: Postbox
 ) -> None:

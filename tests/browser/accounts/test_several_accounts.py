@@ -24,7 +24,7 @@ async def use(page: Page, person: Person, place: str = "") -> None:
     """Makes this person's account the one in use, on the page that lists the accounts."""
     if place:
         await page.open(place)
-    await tab_to(page, f"Use {person.email}")
+    await tab_to(page, f"Use account {person.email}")
     async with page.loading():
         await page.press("Enter")
 

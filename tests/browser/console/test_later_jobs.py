@@ -217,6 +217,6 @@ async def test_another_account_of_the_same_browser_is_two_presses_away(town: Tow
     one = CountedClicks(page)
     await one.pick(f"Your account: {town.world.ada.email}")
     await one.press("Switch account")
-    await one.press(f"Use {town.world.bob.email}")
+    await one.press(f"Use account {town.world.bob.email}")
     assert f"Your account: {town.world.bob.email}" in await page.text()
     assert too_long("another account of the same browser", one) == ""

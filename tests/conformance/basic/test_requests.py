@@ -115,7 +115,7 @@ def says_that_the_address_is_unknown(came: Arrival | ShownPage) -> None:
     """A person sees a page that says so, and nobody is sent anywhere."""
     assert isinstance(came, ShownPage), came
     assert came.status == 400
-    assert "address" in came.text
+    assert "redirect URI" in came.text
 
 
 def test_oidcc_ensure_registered_redirect_uri(suite: Suite) -> None:

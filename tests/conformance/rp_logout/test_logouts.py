@@ -50,7 +50,7 @@ def is_shown(came: Arrival | ShownPage, *words: str, status: int = 200) -> None:
 
 def is_an_unknown_address(suite: Suite, address: str) -> None:
     asked = {**signed_in(suite), "post_logout_redirect_uri": address}
-    is_shown(suite.at_logout(**asked), "address", status=400)
+    is_shown(suite.at_logout(**asked), "redirect URI", status=400)
 
 
 def test_oidcc_rp_initiated_logout_bad_post_logout_redirect_uri(suite: Suite) -> None:

@@ -9,7 +9,7 @@ from tests.places import ROOT
 
 
 def test_the_guide_names_the_versions_that_are_tried() -> None:
-    tried = PAGE.text[PAGE.text.index("**Tried**") : PAGE.text.index("## Set up Postern")]
+    tried = PAGE.text[PAGE.text.index("**Tested**") : PAGE.text.index("## Set up Postern")]
     pinned = json.loads((GUARDS / "package.json").read_text())["dependencies"]
     (python,) = re.findall(r"^mcp==(\S+)", (ROOT / "ops/requirements-frameworks.lock").read_text(), re.MULTILINE)
     assert f"mcp {python} " in tried

@@ -312,7 +312,7 @@ TENANCY: Final = (
         page=f"{_UI}/sign-in/risk",
         document="risk_policies",
         most="MOST_POLICIES",
-        told_as=("rules for risk",),
+        told_as=("risk policies",),
     ),
     Noun(
         name="exception from rules for risk",

@@ -218,7 +218,7 @@ async def test_any_other_link_is_refused(token: str, client: Client) -> None:
 async def test_a_link_that_was_cut_off_is_refused_by_a_page(query: str, client: Client) -> None:
     answer = await client.get(f"/auth/verify-email{query}")
     assert (answer.status, answer.header("content-type")) == (400, "text/html; charset=utf-8")
-    assert b"not valid" in answer.body or b"is not complete" in answer.body
+    assert b"is not valid" in answer.body or b"is incomplete" in answer.body
 
 
 async def test_a_link_lasts_a_day(client: Client, people: People, postbox: Postbox, postern: Postern) -> None:

@@ -77,7 +77,7 @@ async def scene(
 
 async def test_whoever_has_the_link_describes_the_directory_and_tries_it(scene: LdapSetUp) -> None:
     link, page = await scene.chosen()
-    assert "Create an account in the directory" in page.page.text
+    assert "Create a read-only directory account" in page.page.text
     page = await scene.describe(link, page)
     assert f"ldaps://127.0.0.1:{scene.directory.port}" in page.page.text
     assert BIND_PASSWORD not in page.shown.body.decode()

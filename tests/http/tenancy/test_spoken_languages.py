@@ -139,8 +139,8 @@ async def test_all_that_a_page_says_is_in_one_language(scene: LanguageScene) -> 
     tab = await Tabs(scene.client, language="es").tab().open("/ui/register?org_slug=acme")
     await tab.send(email="no address", password=PASSWORD)
     french, spanish = (shipped_pages().text(one) for one in (Language.FRENCH, Language.SPANISH))
-    assert french("sign_in.no_address") in tab.page.text
-    assert spanish("sign_in.no_address") not in tab.page.text
+    assert french("sign_in.no_address").replace("\u2060", "") in tab.page.text.replace("\u2060", "")
+    assert spanish("sign_in.no_address").replace("\u2060", "") not in tab.page.text.replace("\u2060", "")
     token = await scene.invite("new@example.org")
     accepted = await scene.page(f"/ui/invitations/accepted?token={token}", "es")
     assert french("invitation_accepted.title_of", organization="Acme").split(" Acme")[0] in accepted[1]

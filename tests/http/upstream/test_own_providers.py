@@ -224,7 +224,7 @@ async def test_a_link_alone_signs_nobody_in(scene: UpstreamScene) -> None:
     tabs = scene.signed_in(scene.people.session_of(ada))
     for link in (f"/auth/{provider}", f"/auth/{provider}?org=acme", f"/auth/{provider}{scene.direct()}"):
         answer = await tabs.request("GET", link)
-        is_page(answer, 200, "Go on to Acme login")
+        is_page(answer, 200, "Continue to Acme login")
         assert answer.header("location") is None
         assert b"http-equiv" not in answer.body
     assert scene.people.rows("select from oauth_states") == []

@@ -109,7 +109,7 @@ def test_the_units_make_a_backup_and_prove_it(empty_database_url: str) -> None:
                 said = start(shlex.split(_at(here, line)), {"PATH": PATH, "TMPDIR": str(work), **environment}, [*writable, work], place)
         (kept,) = kept_backups(backups)
         assert not (backups / OLD).exists()
-        assert f"{kept.path.name}: proved." in said
+        assert f"{kept.path.name}: verified." in said
         assert is_proved(empty_database_url, data)
 
 
@@ -156,7 +156,7 @@ def test_the_pods_make_a_backup_and_prove_it(empty_database_url: str) -> None:
                 replaced(one, {"127.0.0.1/": f"127.0.0.1:{port}/"}) if "@127.0.0.1" in one else _at(here, one) for one in check["args"]
             ]
             said = start([*entrypoint, *words], environment_of(check, empty_database_url, mounted), writable, place)
-        assert f"{kept.path.name}: proved." in said
+        assert f"{kept.path.name}: verified." in said
         assert is_proved(empty_database_url, data)
 
 

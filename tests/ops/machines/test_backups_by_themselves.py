@@ -122,7 +122,7 @@ def test_the_service_of_the_compose_file_backs_up_and_checks_in_a_sunday_night(e
     assert (tmp_path / "slept").read_text().split() == ["10800", "10800"]
     (kept,) = kept_backups(backups)
     assert not old.exists()
-    assert f"{kept.path.name}: proved." in done.stdout
+    assert f"{kept.path.name}: verified." in done.stdout
 
 
 async def begin(url: str, folder: Path) -> None:

@@ -45,7 +45,7 @@ class Corp(Inviting):
             assert tab.place.startswith("/ui/check-mail")
         else:
             assert (await self.client.post("/api/auth/register", {"email": ADA, "password": PASSWORD})).status == 200
-        mail = next(mail for mail in await self.postbox.empty() if "Confirm" in mail.subject)
+        mail = next(mail for mail in await self.postbox.empty() if "Verify" in mail.subject)
         self.log.remember(token_in(link_in(mail)))
         return link_in(mail).removeprefix(BASE_URL)
 

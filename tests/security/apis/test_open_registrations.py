@@ -347,7 +347,7 @@ async def test_a_host_counts_where_both_have_named_it(clients: PublishingClients
         for table, hosts in (("all_organizations", organization), ("resource_servers", api)):
             clients.people.change(f"update {table} set metadata_hosts = %s, metadata_clients = 'any'", hosts)
         for back in (HERE, WEB):
-            assert "it leads to vscode.dev" in await _is_turned_away(clients, client, back=back)
+            assert "redirects to vscode.dev" in await _is_turned_away(clients, client, back=back)
     clients.let_registered_in(None, "vscode.dev")
     tokens = await _tokens(clients, client, ORDERS, WEB)
     clients.people.change("update resource_servers set metadata_hosts = '{}'")

@@ -643,13 +643,17 @@ class World:
         # The other organizations have more of everything that has a number.
         more = () if scene.slug == ASKED else ("user.updated", "role.updated")
         for number, action in enumerate(("user.joined", "role.created", "user.removed", *more)):
+            # Pictures show these entries: a member has joined, and the one who was removed is none.
+            kind, target = {"role.created": ("role", scene.clerk.id), "user.removed": ("user", self.zoe.user)}.get(
+                action, ("user", self.bob.user)
+            )
             entry = ids["audit_entries"] = self._put(
                 "audit_entries",
                 organization_id=org,
                 actor_id=self.ada.user,
                 action=action,
-                target_type="user",
-                target_id=str(self.bob.user),
+                target_type=kind,
+                target_id=str(target),
                 success=True,
                 details={"number": number},
             )

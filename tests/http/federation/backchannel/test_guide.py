@@ -9,7 +9,7 @@ from tests.http.federation.relying import oauth
 from tests.places import ROOT
 
 GUIDE: Final = ROOT / "docs" / "guides" / "apis" / "agents.md"
-HEADING: Final = "## Ask a person who is elsewhere\n"
+HEADING: Final = "## Request approval without a browser (CIBA)\n"
 Line = tuple[str, dict[str, str]]
 
 

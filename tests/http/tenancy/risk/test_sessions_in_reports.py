@@ -95,7 +95,7 @@ async def test_a_rule_that_counts_judges_such_a_session_when_it_begins(came: Goi
     await came.put({**one, "counts": True})
     later = Tabs(came.client)
     await came.signs_in(later, came.quinn)
-    with pytest.raises(AssertionError, match="A risk policy of this organization denied this sign-in"):
+    with pytest.raises(AssertionError, match="This sign-in was denied by a risk policy of the organization"):
         await came.arrives(later, came.quinn)
 
 

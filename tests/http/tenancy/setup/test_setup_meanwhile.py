@@ -50,7 +50,7 @@ async def test_a_link_that_goes_before_the_button_is_pressed_is_unknown(scene: O
     tab = await Tabs(scene.client).tab().open(url)
     meanwhile(monkeypatch, SetupLinkRows, "find_by_token", lambda: scene.people.change(NO_LINK))
     pressed = await tab.send(name="Grace Hopper")
-    assert (pressed.status, "not valid here" in pressed.page.text) == (404, True)
+    assert (pressed.status, "This setup link is not valid" in pressed.page.text) == (404, True)
     assert scene.events() == ["setup_link.created"]
 
 
@@ -59,7 +59,7 @@ async def test_a_link_that_goes_while_a_form_comes_is_unknown(scene: OvertakenSc
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain")
     meanwhile(monkeypatch, SetupLinkRows, "find", lambda: scene.people.change(NO_LINK))
     sent = await page.send(domain="example.org")
-    assert (sent.status, "not valid here" in sent.page.text) == (404, True)
+    assert (sent.status, "This setup link is not valid" in sent.page.text) == (404, True)
     assert scene.people.rows("select from setup_drafts") == []
 
 
@@ -95,7 +95,7 @@ async def test_a_browser_with_other_links_learns_nothing_of_one_that_is_not_ther
     link, tab = await scene.begun("domain")
     scene.people.change("update setup_links set id = gen_random_uuid()")
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}")
-    assert (page.status, "not valid here" in page.page.text) == (404, True)
+    assert (page.status, "This setup link is not valid" in page.page.text) == (404, True)
 
 
 @pytest.mark.parametrize("step", ["find_draft", "hold"])
