@@ -153,7 +153,7 @@ async def test_what_was_asked_for_another_address_is_asked_again(postern: Poster
 
 
 async def test_the_command_line_refuses_it_for_a_platform_owner(postern: Postern) -> None:
-    with pytest.raises(BadRequest, match="stolen"):
+    with pytest.raises(BadRequest, match="breached"):
         await postern.platform.platform_owners.create_first(ada_email(postern), Password(STOLEN))
 
 

@@ -127,7 +127,7 @@ class _Attribute(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The data type of the attribute."""
     multi_valued: Annotated[bool, example(False)]
     """Whether the attribute has a list of values."""
-    description: Annotated[str, example("The e-mail address that the person signs in with.")]
+    description: Annotated[str, example("The email address that the person signs in with.")]
     """A description of the attribute."""
     required: Annotated[bool, example(True)]
     """Whether requests must contain the attribute. For an attribute of a response: whether it is always present."""
