@@ -295,10 +295,10 @@ def _placeholders(one: OwnText, rules: TextRules) -> Iterator[TextFault]:
             yield _fault(one, words, f"{{{name}}} is not a placeholder of this text: {known}", name=f"{{{name}}}", known=listed)
     for name in ours:
         if times[name] == 0:
-            yield _fault(one, "own_text_placeholder_missing", "{{{name}}} is required", name=f"{{{name}}}")
+            yield _fault(one, "own_text_placeholder_missing", f"{{{name}}} is required", name=f"{{{name}}}")
         elif times[name] > MOST_TIMES:
             yield _fault(
-                one, "own_text_placeholder_often", f"{{{name}}} can be used {MOST_TIMES} times", name=f"{{{name}}}", most=MOST_TIMES
+                one, "own_text_placeholder_often", f"{{{name}}} can be used at most {MOST_TIMES} times", name=f"{{{name}}}", most=MOST_TIMES
             )
     if set("{}") & set(PLACEHOLDER.sub("", one.text)):
         yield _fault(one, "own_text_braces", "braces can be used for placeholders only")

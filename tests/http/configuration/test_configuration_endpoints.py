@@ -233,7 +233,7 @@ async def test_each_change_passes_the_rule_of_its_endpoint(shops: DocumentShops)
         (of_acme(name="Mine"), "/organizations/acme: Management API keys cannot use this endpoint"),
         (
             of_acme(webhooks={"CRM": {"url": "https://127.0.0.1/", "events": ["user.joined"]}}),
-            "/organizations/acme/webhooks: this management key",
+            "/organizations/acme/webhooks: this management API key",
         ),
     ):
         assert (await shops.problems(document, key=key))[0].startswith(said)
