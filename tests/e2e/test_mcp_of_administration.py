@@ -286,7 +286,7 @@ def test_a_giant_answer_is_not_read(ready: AdministeredFirm, mighty: str) -> Non
     bound, asking.MOST_BYTES = asking.MOST_BYTES, 500  # type: ignore[misc]  # a constant, for as long as the test asks
     try:
         tools = Tools(asking.ProductClient(ready.url, mighty), "firm")
-        with pytest.raises(ToolMistake, match="ask for less"):
+        with pytest.raises(ToolMistake, match="request a weaker one"):
             tools.call(tools.find("list_services"), {})
     finally:
         asking.MOST_BYTES = bound  # type: ignore[misc]  # as above

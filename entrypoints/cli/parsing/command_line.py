@@ -92,8 +92,8 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = own
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
 
-    serve = command(commands, "serve", "serve", "run the server, with its own PostgreSQL unless POSTERN_DATABASE_URL names one")
-    serve.add_argument("--processes", type=count, default=1, metavar="N", help="how many processes share the address (default: 1)")
+    serve = command(commands, "serve", "serve", "run the server, with its own PostgreSQL unless POSTERN_DATABASE_URL is set")
+    serve.add_argument("--processes", type=count, default=1, metavar="N", help="how many processes share the port (default: 1)")
     serve.add_argument("--as-child", type=numbers, default=None, help=argparse.SUPPRESS)
 
     add_schema_commands(commands)
