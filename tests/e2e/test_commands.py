@@ -139,7 +139,7 @@ def test_an_account_is_administered_beside_the_server_that_runs(running: Postern
 
     token = sign_in(PASSWORD)
     assert token is not None
-    assert user("revoke-sessions") == f"{email}: 1 session ended.\n"
+    assert user("revoke-sessions") == f"{email}: 1 session revoked.\n"
     assert running.get("/api/user", token=token).status == 401
 
     link = user("reset-password", "--print").splitlines()[-1]

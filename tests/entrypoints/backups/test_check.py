@@ -126,7 +126,7 @@ FILES: Final[dict[str, tuple[Callable[[Path], None], DamageKind, str]]] = {
     ),
     "manifest of a later form": (lambda at: edit(at / MANIFEST, '"format": 1', '"format": 2'), DamageKind.MANIFEST, "of a newer Postern"),
     "no dump": (lambda at: (at / DUMP).unlink(), DamageKind.DUMP, "is missing"),
-    "cut dump": (lambda at: cut(at / DUMP), DamageKind.DUMP, "is cut off"),
+    "cut dump": (lambda at: cut(at / DUMP), DamageKind.DUMP, "is truncated"),
     "dump with more at its end": (lambda at: lengthen(at / DUMP), DamageKind.DUMP, "is too long"),
     "a bit of the dump flipped": (lambda at: flip(at / DUMP), DamageKind.DUMP, "was altered"),
 }
