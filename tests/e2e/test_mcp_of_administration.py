@@ -224,7 +224,7 @@ def test_twenty_proposals_with_orders_change_nothing(ready: AdministeredFirm, mi
             assert found is not None
             assert not any(" " in one for one in unfenced(json.loads(plan), found[1])), plan
         is_good, texts = session.call("plan", document={"postern": 1, "organizations": {"firm": {"teams": {"more": {"name": "More"}}}}})
-        assert (is_good, "at most 20 proposals" in texts[2]) == (False, True)
+        assert (is_good, "at most 20 pending proposals" in texts[2]) == (False, True)
     # No row but the proposals, and no tool that applies them: neither by its name nor by the key at the endpoint.
     assert ready.ask("GET", f"{FIRM}/teams") == before
     waiting = ready.ask("GET", f"{FIRM}/proposals")["proposals"]
@@ -286,7 +286,7 @@ def test_a_giant_answer_is_not_read(ready: AdministeredFirm, mighty: str) -> Non
     bound, asking.MOST_BYTES = asking.MOST_BYTES, 500  # type: ignore[misc]  # a constant, for as long as the test asks
     try:
         tools = Tools(asking.ProductClient(ready.url, mighty), "firm")
-        with pytest.raises(ToolMistake, match="request a weaker one"):
+        with pytest.raises(ToolMistake, match="ask for less"):
             tools.call(tools.find("list_services"), {})
     finally:
         asking.MOST_BYTES = bound  # type: ignore[misc]  # as above

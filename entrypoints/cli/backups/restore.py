@@ -33,11 +33,11 @@ from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
 
 NAMES: Final[Mapping[OutgoingWork, str]] = {
-    OutgoingWork.MAIL: "mails",
-    OutgoingWork.DELIVERIES: "deliveries to webhooks and notices of sign-outs",
-    OutgoingWork.BILLING: "pieces of billing",
-    OutgoingWork.SIEM: "exports to SIEMs",
-    OutgoingWork.PROVISIONING: "connections that send people to applications",
+    OutgoingWork.MAIL: "emails",
+    OutgoingWork.DELIVERIES: "webhook deliveries and sign-out notifications",
+    OutgoingWork.BILLING: "billing updates",
+    OutgoingWork.SIEM: "SIEM exports",
+    OutgoingWork.PROVISIONING: "provisioning connections",
     OutgoingWork.HOOKS: "hooks in report-only mode",
 }
 

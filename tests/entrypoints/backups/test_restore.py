@@ -110,8 +110,8 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     settings = settings_for(empty, tmp_path)
     assert restored(backup, empty, tmp_path) == OK
     said = capsys.readouterr().out
-    assert "Held: mails, deliveries to webhooks and notices of sign-outs, pieces of billing, exports to SIEMs" in said
-    assert "connections that send people to applications, hooks in report-only mode" in said
+    assert "Held: emails, webhook deliveries and sign-out notifications, billing updates, SIEM exports" in said
+    assert "provisioning connections, hooks in report-only mode" in said
     assert "Hooks in report-only mode: 1, not called while work is held. Enforced hooks: 1, called.\n" in said
     assert trio.run(asked_hooks, settings) == 1
     assert rows(empty, "select count(*) from users") == rows(backup.restored, "select count(*) from users")
@@ -138,7 +138,7 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     assert trio.run(claimable, settings) == {**nothing, "jobs": 3}
     assert trio.run(held_kinds, empty) == ["deliveries", "billing", "siem", "provisioning", "hooks"]
     assert work.run(parsed("jobs", "release"), settings) == OK
-    assert "siem        1 exports to SIEMs go." in capsys.readouterr().out
+    assert "siem        1 SIEM exports are released." in capsys.readouterr().out
     assert trio.run(asked_hooks, settings) == 2
     goes = {
         "jobs": 3,
