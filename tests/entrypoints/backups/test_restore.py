@@ -155,7 +155,7 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     assert not any(trio.run(release, empty, list(OutgoingWork)).values())
     capsys.readouterr()
     assert work.run(parsed("jobs", "list"), settings) == OK
-    assert capsys.readouterr().out.splitlines()[0] == "mail               3 waiting, 0 held  (mails)"
+    assert capsys.readouterr().out.splitlines()[0] == "mail               3 waiting, 0 held  (emails)"
 
 
 def test_a_copy_that_our_restore_made_passes_its_check_and_a_second_one(
