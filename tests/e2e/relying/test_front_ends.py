@@ -121,4 +121,4 @@ async def shows_name(page: Page) -> None:
 
 def test_the_guide_names_the_version_that_is_tried() -> None:
     pinned = json.loads((ROOT / "ops/middleware/package.json").read_text())["dependencies"]["keycloak-js"]
-    assert re.search(rf"\*\*Tried\*\* with keycloak-js {re.escape(pinned)} ", GUIDE.text)
+    assert re.search(rf"\*\*Tested\*\* with keycloak-js {re.escape(pinned)} ", GUIDE.text)
