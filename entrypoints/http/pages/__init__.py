@@ -200,6 +200,10 @@ class Pages:
         text, own = self._texts.on_page(spoken_language(language, brand.languages), html=False), self._own(brand)
         return _Worn(text, own) if own else text
 
+    def event_label(self, name: str) -> str:
+        """Returns the English label of an event, for the API. The console shows the same text."""
+        return self._texts.written(DEFAULT)[f"console.event.{name}"]
+
     def paragraphs(self, key: str, language: Language, brand: Branding = POSTERN, **values: object) -> str:
         """A text for an element of its own: HTML if somebody has put their own in place of ours, since it may have links, else plain."""
         html = self._texts.on_page(spoken_language(language, brand.languages), html=True)
