@@ -23,7 +23,7 @@ from adapters.texts import ShippedTexts
 from adapters.texts.catalogue import Catalogue
 from core.domain.branding import NO_LINKS, PLAIN, POSTERN, Branding, Look, logo_path
 from core.domain.identity.callers import Caller
-from core.domain.languages import Language, spoken_language
+from core.domain.languages import DEFAULT, Language, spoken_language
 from core.domain.texts.own_texts import NO_OWN_TEXTS, NOTICE, InstallationWords, OwnTexts
 from core.frozen import replace
 from entrypoints.http.pages import previews
