@@ -50,6 +50,7 @@ from core.usecases.key_proofs import KeyProofs
 from core.usecases.keys import KeyCare, Reencryption, SigningKeys, stored
 from core.usecases.outbound_reach import OutboundReach
 from core.usecases.tenancy.hook_asking import HookWaits
+from entrypoints.assembly.by_name import PartsByName
 from entrypoints.assembly.configured import (
     direct_client,
     guarded_client,
@@ -137,6 +138,34 @@ class Foundation(Frozen, kw_only=True):
     @property
     def secrets(self) -> Secrets:
         return self.system.secrets
+
+
+def shared_parts(settings: Settings, foundation: Foundation) -> PartsByName:
+    """What use cases of every family take by the same name."""
+    return {
+        "unit_of_work": foundation.unit_of_work,
+        "system": foundation.system,
+        "clock": foundation.clock,
+        "ids": foundation.ids,
+        "spread": foundation.secrets.spread,
+        "metrics": foundation.metrics,
+        "keyring": foundation.keyring,
+        "server_secrets": foundation.server_secrets,
+        "outbound": foundation.outbound,
+        "reach": foundation.outbound_reach,
+        "buckets": foundation.shared_buckets,
+        "brandings": foundation.brandings,
+        "templates": foundation.mail_templates,
+        "links": foundation.links,
+        "syntax": foundation.email_syntax,
+        "signer": foundation.token_signer,
+        "verifier": foundation.token_verifier,
+        "signatures": foundation.assertions,
+        "protocols": foundation.upstreams,
+        "base_url": settings.public_url,
+        "issuer": settings.public_url,
+        "access_lifetime": settings.access_token_lifetime,
+    }
 
 
 @cache

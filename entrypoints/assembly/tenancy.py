@@ -58,7 +58,7 @@ from core.usecases.tenancy.upstream_providers import OrganizationOAuthCredential
 from core.usecases.tenancy.webhooks import WebhookDeliveries, WebhookReceivers, Webhooks
 from entrypoints.assembly.by_name import PartsByName, assembled
 from entrypoints.assembly.configured import installed_providers, with_client
-from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.foundation import Foundation, shared_parts
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
 from ports.tenancy.receivers import ClaimedWebhook
@@ -188,7 +188,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         "setup_drafts": {**setups, "activations": Activations(shared["proofs"], foundation.keyring, foundation.clock)},
         "connection_drafts": setups,
         "siem_drafts": setups,
-        "siem_export": {"queue": PostgresSiemQueue(pool), "breathe": trio.lowlevel.checkpoint, "reach": foundation.outbound_reach},
+        "siem_export": {"queue": PostgresSiemQueue(pool), "breathe": trio.lowlevel.checkpoint},
     }
     return assembled(Tenancy, stores, shared, own, made=made, also_called=_ALSO_CALLED)
 
@@ -196,26 +196,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
 def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> PartsByName:
     """What several use cases take by the same name."""
     return {
-        "unit_of_work": foundation.unit_of_work,
+        **shared_parts(settings, foundation),
         "hook_asking": identity.hook_asking,
-        "system": foundation.system,
-        "clock": foundation.clock,
-        "ids": foundation.ids,
-        "spread": foundation.secrets.spread,
-        "metrics": foundation.metrics,
-        "keyring": foundation.keyring,
-        "server_secrets": foundation.server_secrets,
-        "outbound": foundation.outbound,
-        "buckets": foundation.shared_buckets,
-        "templates": foundation.mail_templates,
-        "links": foundation.links,
-        "syntax": foundation.email_syntax,
-        "brandings": foundation.brandings,
         "shipped": foundation.shipped_words,
-        "signer": foundation.token_signer,
-        "verifier": foundation.token_verifier,
-        "signatures": foundation.assertions,
-        "protocols": foundation.upstreams,
         "documents": foundation.directory_documents,
         "directories": foundation.ldap_directories,
         "accounts": identity.accounts,
@@ -226,8 +209,6 @@ def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> P
         "sessions": identity.sessions,
         "journeys": identity.journeys,
         "recorder": identity.connection_recorder,
-        "base_url": settings.public_url,
-        "issuer": settings.public_url,
         "own_issuer": settings.public_url,
         "hosts": settings.text_hosts,
         "auto_approve": settings.org_auto_approve,

@@ -10,7 +10,7 @@ import pytest
 
 from core.frozen import Frozen, names_of
 from entrypoints import bootstrap
-from entrypoints.assembly.by_name import PartsByName, assembled
+from entrypoints.assembly.by_name import Member, PartsByName, assembled
 from entrypoints.settings import read
 from tests.conftest import CapturedLog
 
@@ -41,13 +41,17 @@ def fits(value: object, declared: Any) -> bool:
 
 
 def misfits(family: Frozen) -> Iterator[str]:
-    for name in names_of(family):
-        member = getattr(family, name)
-        if isinstance(member, Frozen):
+    """Of its members, and of what these are put together from."""
+    waiting, seen = [(type(family).__name__, getattr(family, name), name) for name in names_of(family)], set[int]()
+    while waiting:
+        place, member, name = waiting.pop(0)
+        if isinstance(member, Frozen) and id(member) not in seen:
+            seen.add(id(member))
             hints = get_type_hints(type(member))
             for part in names_of(member):
                 if not fits(value := getattr(member, part), hints[part]):
-                    yield f"{type(family).__name__}.{name}.{part} is {type(value).__name__}, and declared as {hints[part]}"
+                    yield f"{place}.{name}.{part} is {type(value).__name__}, and declared as {hints[part]}"
+                waiting.append((f"{place}.{name}", value, part))
 
 
 async def test_each_use_case_has_what_its_fields_declare(tmp_path: Path, log: CapturedLog) -> None:
@@ -94,6 +98,8 @@ def test_parts_are_found_by_their_names() -> None:
     assert cottage({"colour": "red"}, {"larder": {"lookup": "mine", "colour": "blue"}}, {"tests": "larder"}).larder == Larder(
         "mine", "blue"
     )
+    meant = cottage({"colour": "red"}, {"shutters": {"tests": Member("larder")}}, {})
+    assert meant.shutters.tests is meant.larder
     made = Larder("", "")
     assert cottage({}, {}, {"tests": "larder"}, larder=made).shutters.larder is made
 
@@ -106,6 +112,7 @@ def test_parts_are_found_by_their_names() -> None:
         ({"larder": {"colour": "red"}}, {}, r"Cottage\.shutters: nothing is named as its `tests`"),
         ({"roofs": {}}, {"tests": "larder"}, "Cottage has no roofs"),
         ({}, {"tests": "roofs"}, "Cottage has no roofs"),
+        ({"shutters": {"tests": Member("roofs")}}, {}, "Cottage has no roofs"),
     ],
 )
 def test_a_part_that_nobody_names_stops_the_start(own: Mapping[str, PartsByName], also_called: Mapping[str, str], told: str) -> None:
