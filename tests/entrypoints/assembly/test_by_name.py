@@ -41,17 +41,19 @@ def fits(value: object, declared: Any) -> bool:
 
 
 def misfits(family: Frozen) -> Iterator[str]:
-    """Of its members, and of what these are put together from."""
-    waiting, seen = [(type(family).__name__, getattr(family, name), name) for name in names_of(family)], set[int]()
+    """Of the family, of its members, and of what these are put together from."""
+    waiting, seen = [(type(family).__name__, family)], set[int]()
     while waiting:
-        place, member, name = waiting.pop(0)
-        if isinstance(member, Frozen) and id(member) not in seen:
-            seen.add(id(member))
-            hints = get_type_hints(type(member))
-            for part in names_of(member):
-                if not fits(value := getattr(member, part), hints[part]):
-                    yield f"{place}.{name}.{part} is {type(value).__name__}, and declared as {hints[part]}"
-                waiting.append((f"{place}.{name}", value, part))
+        place, whole = waiting.pop(0)
+        if id(whole) in seen:
+            continue
+        seen.add(id(whole))
+        hints = get_type_hints(type(whole))
+        for name in names_of(whole):
+            if not fits(part := getattr(whole, name), hints[name]):
+                yield f"{place}.{name} is {type(part).__name__}, and declared as {hints[name]}"
+            if isinstance(part, Frozen):
+                waiting.append((f"{place}.{name}", part))
 
 
 async def test_each_use_case_has_what_its_fields_declare(tmp_path: Path, log: CapturedLog) -> None:
@@ -63,7 +65,15 @@ async def test_each_use_case_has_what_its_fields_declare(tmp_path: Path, log: Ca
         }
     )
     async with bootstrap.open_postern(settings) as postern:
-        families = (postern.record, postern.identity, postern.tenancy, postern.services, postern.federation, postern.platform)
+        families = (
+            postern.foundation,
+            postern.record,
+            postern.identity,
+            postern.tenancy,
+            postern.services,
+            postern.federation,
+            postern.platform,
+        )
         assert [told for family in families for told in misfits(family)] == []
     assert log.events("database_away")
 
