@@ -1,6 +1,6 @@
 """The actors that a serving process runs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -78,22 +78,15 @@ def assemble_actors(
     *,
     federation: Federation,
     platform: Platform,
-    login_event_retention: timedelta,
-    delivery_retention: timedelta,
-    event_retention: timedelta,
+    retentions: Mapping[str, timedelta],
 ) -> tuple[SupervisedActor, ...]:
     pool, clock, metrics, tracing = foundation.pool, foundation.clock, foundation.metrics, foundation.tracing
-    doubt = {"doubt": foundation.database.doubt_of_clock}
+    doubt = foundation.database.doubt_of_clock
     spreading: PartsByName = {"spread": foundation.secrets.spread}
     measured: PartsByName = {**spreading, "metrics": metrics}
     traces = None if tracing is None else tracing.traces
     workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, foundation.secrets.spread, traces)
     rung_by = partial(Mailbox.rung_by, foundation.doorbell)
-    retentions = {
-        "login_event_retention": login_event_retention,
-        "delivery_retention": delivery_retention,
-        "event_retention": event_retention,
-    }
     return (
         *(() if tracing is None else (tracing.recorder,)),
         DatabaseWatcher(metrics, foundation.database),
@@ -103,14 +96,13 @@ def assemble_actors(
         *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter, metrics),)),
         ForeignHashWatcher(identity.foreign_hashes, **spreading),
         *_writers(identity, tenancy, services, federation),
-        subscription_expirer(services.subscriptions, rung_by(SUBSCRIPTION_TOPIC), **doubt, **spreading),
+        subscription_expirer(services.subscriptions, rung_by(SUBSCRIPTION_TOPIC), doubt=doubt, **spreading),
         *_purgers(foundation, workplace),
         AuditLinker(record.audit, rung_by(AUDIT_TOPIC), foundation.doorbell, **spreading),
         login_counter(platform.login_counter, **spreading),
-        invitation_sweeper(tenancy.invitations, **doubt, **spreading),
-        registration_sweeper(identity.unverified_accounts, **doubt, **spreading),
+        invitation_sweeper(tenancy.invitations, doubt=doubt, **spreading),
+        registration_sweeper(identity.unverified_accounts, doubt=doubt, **spreading),
         *_dispatchers(tenancy, federation, rung_by, {**measured, "traces": traces}),
-        SignalPollWaker(federation.signal_polls, rung_by(SIGNAL_TOPIC), **spreading),
         own_text_comparer(tenancy.own_texts, **spreading),
         domain_checker("domain_checker", tenancy.domains, **measured),
         domain_checker("domain_route_checker", tenancy.domain_routes, **measured),
@@ -129,7 +121,7 @@ def assemble_actors(
         ),
         OutboundWatcher(foundation.outbound_reach, foundation.hook_waits, metrics),
         saml_certificate_watcher(federation.saml, **spreading),
-        Janitor(housekeeping.sweeps(pool, **retentions), **doubt, **measured),
+        Janitor(housekeeping.sweeps(pool, **retentions), doubt=doubt, **measured),
         StorageWatcher(platform.storage, **measured),
         PartitionKeeper(platform.months, **measured),
         MetricsRefresher(
@@ -191,4 +183,5 @@ def _dispatchers(
             DeliveryDispatcher(name, deliveries, rung_by(SIGNAL_TOPIC), **traced)
             for name, deliveries in zip(SIGNAL_DISPATCHERS, federation.signal_deliveries, strict=True)
         ),
+        SignalPollWaker(federation.signal_polls, rung_by(SIGNAL_TOPIC), spread=traced["spread"]),
     )

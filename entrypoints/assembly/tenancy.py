@@ -136,6 +136,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     presence: PresenceWriter[ManagementKeyId] = PresenceWriter(
         PostgresKeyUse(pool, MANAGEMENT_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="management_key_presence"
     )
+    receivers = WebhookReceivers(
+        foundation.unit_of_work, foundation.keyring, foundation.mail_templates, foundation.metrics, foundation.clock
+    )
     keys = {"lookup": PostgresManagementKeys(pool), "presence": presence}
     setups, connections = {"lookup": stores.setup_links}, {"lookup": identity.connection_lookup}
     made: Mapping[str, object] = {
@@ -154,12 +157,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             ids=foundation.ids,
         ),
         "deliveries": Deliveries(
-            WebhookReceivers(foundation.unit_of_work, foundation.keyring, foundation.mail_templates, foundation.metrics, foundation.clock),
-            PostgresDeliveryQueue(pool, WEBHOOKS),
-            foundation.outbound,
-            foundation.clock,
-            foundation.secrets.spread,
-            foundation.outbound_reach,
+            receivers, PostgresDeliveryQueue(pool, WEBHOOKS), shared["outbound"], shared["clock"], shared["spread"], shared["reach"]
         ),
     }
     own: Mapping[str, PartsByName] = {
