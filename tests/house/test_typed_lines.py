@@ -66,7 +66,9 @@ def write() -> None:
     """Raises no number, and adds no field."""
     before, sections = written(), []
     for noun, fields in counted().items():
-        kept = {name: min(before[noun][name], len(lines)) for name, lines in fields.items() if name in before.get(noun, {}) and len(lines) > BAR}
+        kept = {
+            name: min(before[noun][name], len(lines)) for name, lines in fields.items() if name in before.get(noun, {}) and len(lines) > BAR
+        }
         if kept:
             sections.append("\n".join((f'["{noun}"]', *(f"{name} = {number}" for name, number in kept.items()))))
     FILE.write_text("\n\n".join((_HEAD.strip(), *sections)) + "\n", encoding="utf-8")

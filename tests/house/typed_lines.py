@@ -1,7 +1,7 @@
 """The lines on which a field of a noun is declared or copied, counted by the type that has the field.
 
-`field_lines.py` goes by spelling, so it leaves out every name that two nouns share, and every single word: a `reference` of a trial stood on
-50 lines. Here a line belongs to a noun if a class of the noun is at hand:
+`field_lines.py` goes by spelling, so it leaves out every name that two nouns share, and every single word: a `reference` of a trial stood
+on 50 lines. Here a line belongs to a noun if a class of the noun is at hand:
 
 - in a class of the noun: one of the domain, one that extends it, or one whose name begins or ends with its name, as records and bodies do;
 - in a call of such a class, or in `replace`, `taken`, `shown` or `Columns` in a file that imports it;
@@ -104,27 +104,34 @@ def _at_hand(tree: ast.Module) -> Mapping[str, str]:
 
 
 def _of_tree(tree: ast.Module, at_hand: Mapping[str, str]) -> Iterator[tuple[str, str, int]]:
-    fields, nouns = _fields(), set(at_hand.values())
-    shared: dict[str, set[str]] = defaultdict(set)
-    for noun in nouns:
-        for name in fields[noun]:
-            shared[name].add(noun)
+    owners: dict[str, set[str]] = defaultdict(set)
+    for noun in set(at_hand.values()):
+        for name in _fields()[noun]:
+            owners[name].add(noun)
+    # A name that classes of two nouns have here belongs to neither, unless it stands in one of them.
+    alone = {name: next(iter(nouns)) for name, nouns in owners.items() if len(nouns) == 1}
     for node in ast.walk(tree):
         match node:
-            case ast.ClassDef(name=kind, body=body) if kind in at_hand:
-                for one in body:
-                    if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.target.id in fields[at_hand[kind]]:
-                        yield at_hand[kind], one.target.id, one.lineno
-            case ast.Call(func=function, keywords=keywords):
-                called = ast.unparse(function).rpartition(".")[2]
-                for word in keywords:
-                    owners = {at_hand[called]} if called in at_hand else shared[word.arg or ""] if called in _HANDING_ON else set()
-                    if len(owners) == 1 and word.arg in fields[noun := next(iter(owners))]:
-                        yield noun, word.arg, word.value.lineno
+            case ast.ClassDef() if node.name in at_hand:
+                yield from _declared(node, at_hand[node.name])
+            case ast.Call():
+                yield from _handed_on(node, at_hand, alone)
             case ast.Constant(value=str(text)) if _NAMES.fullmatch(text):
-                for name in text.split(", "):
-                    if len(shared[name]) == 1:
-                        yield next(iter(shared[name])), name, node.lineno
+                yield from ((alone[name], name, node.lineno) for name in text.split(", ") if name in alone)
+
+
+def _declared(kind: ast.ClassDef, noun: str) -> Iterator[tuple[str, str, int]]:
+    for one in kind.body:
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.target.id in _fields()[noun]:
+            yield noun, one.target.id, one.lineno
+
+
+def _handed_on(call: ast.Call, at_hand: Mapping[str, str], alone: Mapping[str, str]) -> Iterator[tuple[str, str, int]]:
+    called = ast.unparse(call.func).rpartition(".")[2]
+    for word in call.keywords:
+        noun = at_hand.get(called) or (alone.get(word.arg or "") if called in _HANDING_ON else None)
+        if noun is not None and word.arg in _fields()[noun]:
+            yield noun, word.arg, word.value.lineno
 
 
 def _of_texts(place: str, source: str, nouns: set[str]) -> Iterator[tuple[str, str, Line]]:
