@@ -52,7 +52,7 @@ from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from core.usecases.identity.upstream.providers import FurtherOffers, ProviderLooks, ProviderOutages, UpstreamProviders
 from core.usecases.tenancy.hook_asking import HookBreakers
 from core.usecases.tenancy.profile_fields import ProfileValues, ProviderValues
-from entrypoints.assembly.by_name import Member, PartsByName
+from entrypoints.assembly.by_name import MemberName, PartsByName
 from entrypoints.assembly.configured import installed_providers, listed_proxies, location_database, widget_keys, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings, SettingsError
@@ -190,7 +190,7 @@ def own_of_sign_ins(
 ) -> Mapping[str, PartsByName]:
     """What the use cases of signing in take, each by its name in `Identity`."""
     new_unit_of_work, pool, stores, clock = foundation.unit_of_work, foundation.pool, foundation.stores, foundation.clock
-    familiar, authenticators, passkeys = FamiliarAddresses(), Fido2Authenticators(), Member("passkey_proofs")
+    familiar, authenticators, passkeys = FamiliarAddresses(), Fido2Authenticators(), MemberName("passkey_proofs")
     password_proofs = PasswordProofs(
         new_unit_of_work,
         PostgresAttempts(pool),
@@ -232,7 +232,7 @@ def own_of_sign_ins(
             "familiar": familiar,
         },
         "sign_in": proofs,
-        "browser_sessions": {**proofs, "links": Member("sign_in_links")},
+        "browser_sessions": {**proofs, "links": MemberName("sign_in_links")},
     }
 
 

@@ -12,7 +12,7 @@ Family = TypeVar("Family", bound=Frozen)
 PartsByName = Mapping[str, Any]
 
 
-class Member(Frozen):
+class MemberName(Frozen):
     """As a part: the member of the family with this name."""
 
     name: str
@@ -46,7 +46,7 @@ def assembled(
 
     def found(name: str, part: str) -> object:
         if part in own.get(name, ()):
-            return member(taken.name) if isinstance(taken := own[name][part], Member) else taken
+            return member(taken.name) if isinstance(taken := own[name][part], MemberName) else taken
         if part in shared:
             return shared[part]
         if part == "lookup" and hasattr(stores, name):
@@ -56,7 +56,7 @@ def assembled(
             raise TypeError(f"{family.__name__}.{name}: nothing is named as its `{part}`")
         return member(other)
 
-    meant = [part.name for parts in own.values() for part in parts.values() if isinstance(part, Member)]
+    meant = [part.name for parts in own.values() for part in parts.values() if isinstance(part, MemberName)]
     if unknown := [name for name in (*own, *made, *also_called.values(), *meant) if name not in kinds]:
         raise TypeError(f"{family.__name__} has no {', '.join(unknown)}")
     if untaken := [f"{name}.{part}" for name in own for part in own[name] if name in made or part not in names_of(kinds[name])]:

@@ -10,7 +10,7 @@ import pytest
 
 from core.frozen import Frozen, names_of
 from entrypoints import bootstrap
-from entrypoints.assembly.by_name import Member, PartsByName, assembled
+from entrypoints.assembly.by_name import MemberName, PartsByName, assembled
 from entrypoints.settings import read
 from tests.conftest import CapturedLog
 
@@ -108,7 +108,7 @@ def test_parts_are_found_by_their_names() -> None:
     assert cottage({"colour": "red"}, {"larder": {"lookup": "mine", "colour": "blue"}}, {"tests": "larder"}).larder == Larder(
         "mine", "blue"
     )
-    meant = cottage({"colour": "red"}, {"shutters": {"tests": Member("larder")}}, {})
+    meant = cottage({"colour": "red"}, {"shutters": {"tests": MemberName("larder")}}, {})
     assert meant.shutters.tests is meant.larder
     made = Larder("", "")
     assert cottage({}, {}, {"tests": "larder"}, larder=made).shutters.larder is made
@@ -122,7 +122,7 @@ def test_parts_are_found_by_their_names() -> None:
         ({"larder": {"colour": "red"}}, {}, r"Cottage\.shutters: nothing is named as its `tests`"),
         ({"roofs": {}}, {"tests": "larder"}, "Cottage has no roofs"),
         ({}, {"tests": "roofs"}, "Cottage has no roofs"),
-        ({"shutters": {"tests": Member("roofs")}}, {}, "Cottage has no roofs"),
+        ({"shutters": {"tests": MemberName("roofs")}}, {}, "Cottage has no roofs"),
     ],
 )
 def test_a_part_that_nobody_names_stops_the_start(own: Mapping[str, PartsByName], also_called: Mapping[str, str], told: str) -> None:
