@@ -215,12 +215,12 @@ def document() -> dict[str, Any]:
 
 def written(guide: str, told: Sequence[tuple[str, str]], operations: int, day: str) -> str:
     """The guide with these outcomes, by the names of generators and linters."""
-    before, _, rest = guide.partition("**Tried** on ")
+    before, _, rest = guide.partition("**Tested** on ")
     packages = dict(
         package.rsplit(separator, 1) for separator, names in (("==", PYTHON_PACKAGES), ("@", NODE_PACKAGES)) for package in names
     )
     lines = [
-        f"**Tried** on {day} by `python -m ops.generate_clients`, which writes this table, with the document of all {operations}",
+        f"**Tested** on {day} by `python -m ops.generate_clients`, which writes this table, with the document of all {operations}",
         f"operations. TypeScript is {packages['typescript']}, with `--strict`; each module of a Python client is imported.",
         "",
         "| generator or linter | version | outcome |",

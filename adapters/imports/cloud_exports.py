@@ -45,7 +45,7 @@ def open_cognito(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileS
     pages = _Pages()
     count = sum(_count_cognito_rows(path, advance) if is_table(path) else _count_cognito_users(path, pages, advance) for path in files)
     if pages.number and pages.followed == pages.number:
-        raise BadRequest(f"{shown(files[-1].name)}: {_CUT}. Nobody was imported")
+        raise BadRequest(f"{shown(files[-1].name)}: {_CUT}. No people were imported")
     found = (one for path in files for one in (_rows(path, held, read) if is_table(path) else _people(path, held, read)))
     return FileSource(name=named_source(asked), digest=digest_of(asked), count=count, relying_party=None, found=found, read=read)
 

@@ -266,7 +266,7 @@ class BrokenFile(BadRequest):
         self.file: Final = shown(path.name)
         self.line: Final = line
         self.byte: Final = byte
-        super().__init__(f"{self.file}, line {line}, byte {byte}: {why}{_kind(path) if byte < BEGINNING else ''}. Nobody was imported")
+        super().__init__(f"{self.file}, line {line}, byte {byte}: {why}{_kind(path) if byte < BEGINNING else ''}. No people were imported")
 
 
 def broken(path: Path, fault: BrokenDocument) -> BrokenFile:

@@ -328,13 +328,13 @@ def _require_only(element: Element, allowed: frozenset[str]) -> None:
     for child in element:
         if child.tag not in allowed:
             name, where = str(child.tag).rpartition("}")[2], str(element.tag).rpartition("}")[2]
-            raise MessageRefused(f"its {where} has {name}, which is not taken", "Let the directory leave it out")
+            raise MessageRefused(f"its {where} has {name}, which is not accepted", "Configure the identity provider to omit it")
 
 
 def _require_head(element: Element) -> None:
     name = str(element.tag).rpartition("}")[2]
     if element.get("Version") != "2.0":
-        raise MessageRefused(f"the Version of its {name} is not 2.0", "Set the directory to SAML 2.0")
+        raise MessageRefused(f"the Version of its {name} is not 2.0", "Configure the identity provider for SAML 2.0")
     id_ = element.get("ID") or ""
     if len(id_) > LONGEST_ID or not ID.fullmatch(id_):
         raise MessageRefused(f"the ID of its {name} is not a valid XML ID")

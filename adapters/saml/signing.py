@@ -90,7 +90,10 @@ OF_SERVICE_PROVIDERS: Final = Accepted(
     renew="Upload the service provider's current metadata",
 )
 OF_DIRECTORIES: Final = Accepted(
-    sender="the directory", methods=SIGNATURE_METHODS, digests=DIGEST_METHODS, renew="Upload the directory's current metadata"
+    sender="the identity provider",
+    methods=SIGNATURE_METHODS,
+    digests=DIGEST_METHODS,
+    renew="Upload the identity provider's current metadata",
 )
 
 

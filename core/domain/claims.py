@@ -279,7 +279,7 @@ def _of_person(claim: ServiceClaim, field: KnownField | None, scopes: Collection
     if field is None:
         return said
     if field.scope is None:
-        return WithheldClaim(claim.name, claim.source, f"No scope tells the field {claim.argument} to applications")
+        return WithheldClaim(claim.name, claim.source, f"No scope includes the field {claim.argument} for applications")
     # Before anything that depends on the value: whether there is one is the person's own, too.
     if field.scope not in scopes:
         return WithheldClaim(claim.name, claim.source, needs_scope(field.scope))
@@ -290,7 +290,7 @@ def _of_person(claim: ServiceClaim, field: KnownField | None, scopes: Collection
 
 def _of_field(claim: ServiceClaim, field: KnownField | None) -> Said:
     if field is None:
-        return WithheldClaim(claim.name, claim.source, f"There is no field {claim.argument} any more")
+        return WithheldClaim(claim.name, claim.source, f"The field {claim.argument} no longer exists")
     if field.value is None:
         return WithheldClaim(claim.name, claim.source, f"The field {claim.argument} has no value for this person")
     return ToldClaim(claim.name, field.value, claim.source, str(claim.argument))

@@ -81,7 +81,7 @@ class ReauthenticationRequired(Unauthorized):
     """The token is valid, but the person must prove again who they are."""
 
     code = "REAUTHENTICATION_REQUIRED"
-    text = "Prove again who you are"
+    text = "Verify your identity again"
 
     def __init__(self, message: str | None = None, *, max_age: timedelta, words: str = "", detail: str | None = None) -> None:
         """`max_age` is how old a proof may be."""
@@ -110,7 +110,7 @@ class TermsRequired(Forbidden):
     """The time to accept terms of the organization or of the installation is over, and the person has not."""
 
     code = "TERMS_REQUIRED"
-    text = "Accept the terms first: GET /api/user/terms?organization=SLUG names them, and POST /api/user/terms accepts them"
+    text = "Accept the terms first: GET /api/user/terms?organization=SLUG lists them, and POST /api/user/terms accepts them"
 
 
 class NotFound(Refusal):
@@ -120,7 +120,7 @@ class NotFound(Refusal):
 
 class MethodNotAllowed(Refusal):
     code = "METHOD_NOT_ALLOWED"
-    text = "This path does not accept this method: the Allow header names those that it does"
+    text = "This path does not support this method: the Allow header lists the supported methods"
 
     def __init__(self, allowed: tuple[str, ...]) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class MethodNotAllowed(Refusal):
 
 class Conflict(Refusal):
     code = "CONFLICT"
-    text = "The request conflicts with something that exists"
+    text = "The request conflicts with existing data"
 
 
 class PreconditionFailed(Refusal):
@@ -185,7 +185,7 @@ class OutcomeUnknown(Unavailable):
     """The database did not answer a commit. The change may have happened, so nobody should repeat it without a look."""
 
     code = "OUTCOME_UNKNOWN"
-    text = "This may or may not have happened: look before you try again"
+    text = "The outcome of this request is unknown: check the state before you try again"
 
 
 def found(thing: Thing | None, message: str, *, words: str = "", refusal: type[Refusal] = NotFound) -> Thing:

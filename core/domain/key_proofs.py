@@ -107,21 +107,21 @@ class KeyProofRefused(BadRequest):
     """The message says what is wrong, because it is for the author of a client, and a proof is made by the client alone."""
 
     oauth_error: ClassVar = "invalid_dpop_proof"
-    text = "The proof of the key does not fit the request"
+    text = "The DPoP proof does not match the request"
 
 
 class KeyProofMissing(BadRequest):
     """The service wants its tokens bound to keys."""
 
     oauth_error: ClassVar = "invalid_dpop_proof"
-    text = "DPoP: this application's tokens are bound to a key, so send a proof of the key with the request (RFC 9449)"
+    text = "DPoP: this application's tokens are bound to a key, so send a DPoP proof of the key with the request (RFC 9449)"
 
 
 class NonceNeeded(KeyProofRefused):
     """The client repeats its request with this nonce in a new proof (RFC 9449 section 8)."""
 
     oauth_error: ClassVar = "use_dpop_nonce"
-    text = "DPoP: make the proof again with the nonce of the DPoP-Nonce header"
+    text = "DPoP: create the proof again with the nonce of the DPoP-Nonce header"
 
 
 class BoundTokenRefused(TokenInvalid):
@@ -168,13 +168,13 @@ def shown_key(proof: ReadKeyProof, request: ProvenRequest, now: datetime) -> Sho
     if claims.get("htm") != request.method:
         raise KeyProofRefused("DPoP: htm is not the method of the request")
     if not isinstance(address, str) or not names_address(address, request.origin, request.path):
-        raise KeyProofRefused("DPoP: htu is not the address of the request, without its query")
+        raise KeyProofRefused("DPoP: htu is not the URL of the request, without its query")
     made_at = claims.get("iat")
     if isinstance(made_at, bool) or not isinstance(made_at, int | float):
-        raise KeyProofRefused("DPoP: iat is missing, or is no number of seconds")
+        raise KeyProofRefused("DPoP: iat is missing, or not a number of seconds")
     # In this order, since there are whole numbers that are too large to be subtracted from a time.
     if not now.timestamp() - AGE.total_seconds() <= made_at <= now.timestamp() + AHEAD.total_seconds():
-        raise KeyProofRefused(f"DPoP: iat is not within the last {AGE.seconds} seconds: make a proof for each request, and set the clock")
+        raise KeyProofRefused(f"DPoP: iat is not within the last {AGE.seconds} seconds: create a proof for each request, and set the clock")
     if request.token is not None and claims.get("ath") != token_hash(request.token):
         raise KeyProofRefused("DPoP: ath is not the SHA-256 of the access token, in base64url")
     if nonce is not None and not isinstance(nonce, str):

@@ -200,7 +200,7 @@ def _host(text: str) -> str:
         if _NUMBER.fullmatch(labels[-1]):
             return str(IPv4Address(text))
     except AddressValueError:
-        raise NotADestination("must name a host, or an address in its usual form") from None
+        raise NotADestination("must contain a host name, or an IP address in its usual form") from None
     if len(text) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in labels):
         raise NotADestination("must name a host; write a name with other letters in its ASCII form (xn--…)")
     return text
@@ -239,7 +239,7 @@ def client_keys(given: Mapping[str, Any]) -> Mapping[str, Json]:
     kept = [_key(key, f"jwks.keys[{at}]") for at, key in enumerate(keys)]
     ids = [key.get("kid") for key in kept]
     if len(kept) > 1 and (None in ids or len(set(ids)) < len(ids)):
-        raise BadRequest("jwks: of several keys, each needs a `kid` of its own", words="jwks_kid")
+        raise BadRequest("jwks: with several keys, each needs a unique `kid`", words="jwks_kid")
     return {"keys": kept}
 
 
@@ -289,7 +289,7 @@ def _key(given: Any, field: str) -> dict[str, Json]:
         raise BadRequest(f"{field}: must be an object", words="jwks_malformed", values={"most": MOST_KEYS})
     if not _PRIVATE.isdisjoint(given):
         raise BadRequest(
-            f"{field}: contains a private key; send the public half alone, and replace this key: it is known to others now",
+            f"{field}: contains a private key; send the public key only, and replace this key: it is compromised",
             words="private_key",
         )
     if given.get("use", "sig") != "sig":
@@ -382,7 +382,7 @@ def metadata_hosts(given: Sequence[str]) -> tuple[str, ...]:
     for at, host in enumerate(given):
         if not is_metadata_host(host):
             raise BadRequest(
-                f"metadata_hosts[{at}]: the host of a document's address, such as claude.ai: small letters, no https://, no path, no *",
+                f"metadata_hosts[{at}]: the host of a document's URL, such as claude.ai: lowercase, no https://, no path, no *",
                 words="metadata_host",
             )
     return tuple(sorted(set(given)))

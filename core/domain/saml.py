@@ -118,10 +118,10 @@ class MessageRefused(BadRequest):
     flight recorder.
     """
 
-    text = "This SAML message cannot be taken"
+    text = "This SAML message cannot be accepted"
 
     def __init__(self, reason: str, advice: str = "", *, words: str = "saml_refused") -> None:
-        super().__init__(f"This SAML message cannot be taken: {reason}", words=words)
+        super().__init__(f"This SAML message cannot be accepted: {reason}", words=words)
         self.reason = reason
         self.advice = advice
 
@@ -279,14 +279,14 @@ def require_sound(head: MessageHead, destination: str, now: datetime) -> None:
     if head.destination is None and head.signed:
         raise MessageRefused("it is signed, but has no Destination", f"Send Destination {destination}")
     if head.destination is not None and head.destination != destination:
-        raise MessageRefused("its Destination is another address", f"Send Destination {destination}")
+        raise MessageRefused("its Destination is another URL", f"Send Destination {destination}")
     require_recent(head.issue_instant, now)
 
 
 def require_recent(issue_instant: str, now: datetime) -> None:
     at = moment(issue_instant)
     if at is None:
-        raise MessageRefused("its IssueInstant is no time in UTC", "Send IssueInstant like 2026-01-31T12:00:00Z")
+        raise MessageRefused("its IssueInstant is not a valid UTC time", "Send IssueInstant like 2026-01-31T12:00:00Z")
     if at < now - PATIENCE - SKEW:
         raise MessageRefused("its IssueInstant is too long ago", "Begin again; if it happens each time, set the service provider's clock")
     if at > now + SKEW:
@@ -322,6 +322,6 @@ def relay_state(text: str | None) -> str | None:
     if text is not None and len(text.encode("utf-8", "replace")) > LONGEST_RELAY_STATE:
         raise MessageRefused(
             f"its RelayState has more than {LONGEST_RELAY_STATE} bytes",
-            "Keep the state at the service provider, and send a short name for it",
+            "Keep the state at the service provider, and send a short reference to it",
         )
     return text

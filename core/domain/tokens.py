@@ -140,7 +140,7 @@ def day_of_ring_key(key: str) -> datetime | None:
 
 
 ONE_AT_A_TIME: Final = "resource: a token is for one API. Name one of those that were granted"
-NOT_GRANTED: Final = "resource: this API was not granted, or is not open any more. Name one that was granted, or ask the person again"
+NOT_GRANTED: Final = "resource: this API was not granted, or is no longer available. Name an API that was granted, or ask the person again"
 
 
 class NoAudience(Exception):

@@ -8,11 +8,11 @@ from core.domain.errors import BadRequest
 from ports.outbound import Failure, OutboundFailed
 
 _WHY: Final[Mapping[Failure, str]] = {
-    Failure.REFUSED: "this address is not public, and the operator of this installation has not allowed it",
+    Failure.REFUSED: "this IP address is not public, and the operator of this installation has not allowed it",
     Failure.UNRESOLVED: "there is no such host",
     Failure.UNREACHABLE: "the host could not be reached",
-    Failure.TLS: "the host has no certificate that we trust",
-    Failure.MALFORMED: "the host gave no answer in HTTP",
+    Failure.TLS: "the host has no trusted certificate",
+    Failure.MALFORMED: "the host sent no HTTP response",
 }
 
 

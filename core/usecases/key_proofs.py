@@ -45,5 +45,5 @@ class KeyProofs(Frozen):
         ):
             raise NonceNeeded
         if not await self.used.use(used_proof(shown.key, shown.proof_id, now)):
-            raise KeyProofRefused("DPoP: this proof was used before: make one for each request")
+            raise KeyProofRefused("DPoP: this proof was already used: create one for each request")
         return shown.key

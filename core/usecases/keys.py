@@ -194,7 +194,7 @@ class SigningKeys(Frozen):
                 current = in_state(keys, added.purpose, KeyState.CURRENT)
                 following = in_state(keys, added.purpose, KeyState.NEXT)
                 if current is None or following is None:
-                    raise Conflict("There are no signing keys to rotate yet: they are made at the first start")
+                    raise Conflict("There are no signing keys to rotate yet: they are created at the first start")
                 # The three statements have this order, because the database allows one current and one next key per purpose at any moment.
                 await uow.signing_keys.retire(current.id, now + KEY_OVERLAP)
                 await uow.signing_keys.activate(following.id, now)

@@ -51,10 +51,10 @@ def lines(seen: Accessor, capability: Capability | None = None) -> list[str]:
     if not seen.is_active:
         said.append("The account is deactivated, so it is refused everywhere.")
     if seen.organization_status is not OrganizationStatus.ACTIVE:
-        said.append(f"The organization is {seen.organization_status}: its members can see that it exists, but nothing in it.")
+        said.append(f"The organization is {seen.organization_status}: its members can see that it exists, but not its contents.")
     if seen.second_factor_due is not None:
         due = f"{'was' if seen.owes_second_factor else 'is'} due at {seen.second_factor_due:%Y-%m-%d %H:%M} UTC"
-        said.append(f"The organization requires a second factor, and the account has none: it {due}.")
+        said.append(f"The organization requires MFA, and the account has not set it up: it {due}.")
     said += [_asked(one) for one in seen.terms]
     said += [f"relation    {_relation(one, seen)}" for one in seen.related]
     held = seen.capabilities
@@ -86,7 +86,7 @@ def _origin(one: ToldClaim) -> str:
 def _asked(one: PendingTerms) -> str:
     whose = "organization" if one.organization_slug else "installation"
     due = f"{'was' if one.is_over else 'is'} due at {one.due_at:%Y-%m-%d %H:%M} UTC"
-    return f"The {whose} asks people to accept its terms, version {one.version}, and the person has not: it {due}."
+    return f"The {whose} requires people to accept its terms, version {one.version}, and the person has not: it {due}."
 
 
 def _relation(one: Related, seen: Accessor) -> str:
@@ -107,7 +107,7 @@ def _capability(text: str) -> Capability:
     try:
         return Capability(text)
     except ValueError:
-        raise _NoSuchCapability(f"There is no capability {text!r}; the capabilities are {', '.join(Capability)}") from None
+        raise _NoSuchCapability(f"Unknown capability {text!r}; the capabilities are {', '.join(Capability)}") from None
 
 
 async def _preview(arguments: argparse.Namespace, settings: Settings) -> TokenPreview:

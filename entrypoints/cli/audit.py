@@ -127,8 +127,8 @@ async def _verify(settings: Settings, arguments: argparse.Namespace) -> int:
                 nursery.cancel_scope.cancel()
         except* CannotOpen:
             raise StartFailed(
-                f"The encryption keys ({', '.join(postern.foundation.keyring.key_ids())}) do not belong to this database: they do not open "
-                "the secret of its audit chains. Verify with the keys that it was used with"
+                f"The encryption keys ({', '.join(postern.foundation.keyring.key_ids())}) do not belong to this database: they cannot "
+                "decrypt the secret of its audit chains. Verify with the keys that the database was used with"
             ) from None
         backlog = await audit.backlog()
     if file is not None:
@@ -154,8 +154,8 @@ class _Report:
         self._begun = begun or Reached(now, only, PLATFORM_CHAIN, ChainHead(), 0, 0, noted=noted)
 
     def goes_on(self, begun: Reached) -> None:
-        found = f". The stopped run has found {_faults(sum(begun.faults.values()))}" if begun.faults else ""
-        say(f"Going on at link {begun.head.sequence + 1} of {_chain(begun)}, after {_entries(begun.links_before + begun.links)}{found}")
+        found = f". The interrupted run found {_faults(sum(begun.faults.values()))}" if begun.faults else ""
+        say(f"Continuing at link {begun.head.sequence + 1} of {_chain(begun)}, after {_entries(begun.links_before + begun.links)}{found}")
 
     def reached(self, check: ChainCheck) -> None:
         assert self._begun is not None  # noqa: S101 - for the type checker
@@ -193,7 +193,7 @@ class _Report:
         faults = sum(self.faults.values())
         chains = f"{self._chains} chain{'' if self._chains == 1 else 's'}"
         waiting = f" {_entries(pending)} not linked yet." if pending else ""
-        verdict = f"{_faults(faults)} found" if faults else "nothing is missing, altered or put in"
+        verdict = f"{_faults(faults)} found" if faults else "no entry is missing, altered or inserted"
         print(f"{chains}, {_entries(self._links)}: {verdict}.{waiting}")
 
 

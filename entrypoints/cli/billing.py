@@ -44,10 +44,10 @@ async def _retry(settings: Settings, event: str | None, as_json: bool = False) -
     async with opened_postern(settings) as postern:
         due = await postern.services.billing.retry(event)
         if event is not None and not due:
-            raise StartFailed("There is no such event, or it has been applied")
+            raise StartFailed("The event was not found, or was already applied")
         await _apply_all(postern)
         left = await postern.services.billing.waiting()
-    said = f"{due} {'event was' if due == 1 else 'events were'} due, {left.events} still wait."
+    said = f"{due} {'event was' if due == 1 else 'events were'} due, {left.events} are still pending."
     tell({"due": due, "waiting": left.events}, said, as_json=as_json)
     return FAILURE if left.events else OK
 
@@ -70,6 +70,6 @@ async def _reconcile(settings: Settings, as_json: bool = False) -> int:  # noqa:
             raise StartFailed(f"The payment provider refused: {refused.status} {refused.code}") from None
         except PaymentUnavailable as away:
             raise StartFailed(f"The payment provider does not answer: {away.reason}") from None
-    said = f"{found.looked_at} subscriptions looked at, {found.changed} corrected."
+    said = f"{found.looked_at} subscriptions checked, {found.changed} corrected."
     tell({"looked_at": found.looked_at, "corrected": found.changed}, said, as_json=as_json)
     return OK

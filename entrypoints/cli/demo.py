@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         _tell(made, running.home, issuer)
         with suppress(KeyboardInterrupt):
             running.serve_forever()
-    print("\nThe application has ended. What was made stays; `postern demo` finds it again.")
+    print("\nThe application has stopped. The demo data is kept; `postern demo` uses it again.")
     return OK
 
 
@@ -81,7 +81,7 @@ def _run_all(port: int | None, settings: Settings) -> int:
                 one.shutdown()
             for thread in threads:
                 thread.join()
-    print("\nThe programs have ended. What was made stays; `postern demo --all` finds it again.")
+    print("\nThe applications have stopped. The demo data is kept; `postern demo --all` uses it again.")
     return OK
 
 
@@ -103,7 +103,7 @@ def require_trial(issuer: str) -> None:
         with urlopen(f"{issuer}/health/ready", timeout=_PATIENCE):  # noqa: S310 - our own address
             pass
     except (URLError, HTTPException, OSError):
-        raise StartFailed(f"Postern does not answer at {issuer}: start it first, in another terminal, with `make run`") from None
+        raise StartFailed(f"Postern does not respond at {issuer}: start it first, in another terminal, with `make run`") from None
 
 
 def application(port: int | None, issuer: str) -> DemoApplication:

@@ -40,7 +40,7 @@ async def _examine(settings: Settings, processes: int | None, backups: Path | No
     with trio.move_on_after(LONGEST) as looking:
         await _report_all(settings, processes, backups, report)
     if looking.cancelled_caught:
-        report("doctor", Finding(Verdict.FAIL, f"stopped after {LONGEST:g} s: what is not named above was not looked at"))
+        report("doctor", Finding(Verdict.FAIL, f"stopped after {LONGEST:g} s: checks that are not listed above did not run"))
     if as_json:
         print_json(findings)
     return worst

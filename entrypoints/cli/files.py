@@ -44,7 +44,7 @@ def _found(path: str, repository: Path = REPOSITORY, installed: Sequence[Path] =
     for one in (repository / path, *(folder / place(path) for folder in installed)):
         if one.is_file():
             return one
-    raise StartFailed(f"{Path(path).name} is neither in {installed[-1]} nor in a checkout: install the package as a whole")
+    raise StartFailed(f"{Path(path).name} is neither in {installed[-1]} nor in a checkout: install the complete package")
 
 
 def _write(source: Path, target: Path) -> Path:

@@ -19,7 +19,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(settings: Settings, role: str, apply: bool, as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     if settings.embedded:
-        raise StartFailed("The embedded PostgreSQL has one role, which owns its tables: there is nothing to grant")
+        raise StartFailed("The embedded PostgreSQL has one role, which owns its tables: no grants are needed")
     async with reachable_database(settings):
         try:
             statements = [f"{one};" for one in await grants.script(conninfo(settings), role)]
@@ -38,5 +38,5 @@ async def granted(settings: Settings, role: str) -> str:
     if fault is not None:
         # Before PostgreSQL 15, the owner of the database does not own the schema. PostgreSQL then reports a missing grant as a warning,
         # not as an error.
-        raise StartFailed(f"{fault}. The owner may not grant all of it: run this again as a superuser")
-    return f"{role} may now do what serving needs, and nothing else."
+        raise StartFailed(f"{fault}. The owner cannot grant all of it: run this again as a superuser")
+    return f"{role} now has the permissions that serving needs, and no others."

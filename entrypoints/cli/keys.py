@@ -56,7 +56,7 @@ async def _list(settings: Settings, as_json: bool) -> None:  # noqa: FBT001 - tr
         for number, name in enumerate(postern.foundation.keyring.key_ids()):
             print(f"encryption  {'current' if number == 0 else 'older':<17} {name}")
         finished = await postern.foundation.reencryption.is_finished()
-        print(f"Everything stored is {'' if finished else 'not yet '}under the current encryption key.")
+        print(f"All stored values are {'' if finished else 'not yet '}encrypted with the current encryption key.")
 
 
 async def _print_keys(postern: Postern, in_force: Sequence[SigningKey]) -> None:
@@ -83,7 +83,7 @@ async def _reencrypt_now(settings: Settings, as_json: bool) -> int:  # noqa: FBT
         await require_encryption_keys(postern)
         done = await postern.foundation.reencryption.run(postern.foundation.keyring.current_key_id(), progress)
     lines = [
-        f"{column.column}: no key of the ring opens {column.unreadable} of its values; they stay as they are"
+        f"{column.column}: no key of the key ring can decrypt {column.unreadable} of its values; they are unchanged"
         for column in done
         if column.unreadable
     ]
@@ -114,7 +114,7 @@ async def _rotate(settings: Settings, named: Collection[str], as_json: bool) -> 
         ]
         if registration is not None:
             lines.append(
-                f"registrations: {registration.id} signs in a minute; what the key before has signed counts for {KEPT_FOR.days} days."
+                f"registrations: {registration.id} signs in 1 minute; signatures of the previous key stay valid for {KEPT_FOR.days} days."
             )
         if lines and not as_json:
             print("\n".join(lines))

@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _directory(settings: Settings) -> Path:
     if not settings.mail_url.startswith("file:"):
-        where = "the console" if settings.mail == "console" else "a mail server"
-        raise StartFailed(f"POSTERN_MAIL sends mail to {where}: `postern mail` reads only files, with POSTERN_MAIL=file:<dir>")
+        where = "the console" if settings.mail == "console" else "an email server"
+        raise StartFailed(f"POSTERN_MAIL sends emails to {where}: `postern mail` reads only files, with POSTERN_MAIL=file:<dir>")
     try:
         return mail_directory(settings.mail_url)
     except MailSettingsError as error:
@@ -81,7 +81,7 @@ def _show(mail: KeptMail, *, only_link: bool) -> None:
     elif mail.links:
         print(printable(mail.links[0], 4096))
     else:
-        raise StartFailed(f"The mail {printable(mail.subject, 500)!r} to {printable(mail.to, 320)} has no link")
+        raise StartFailed(f"The email {printable(mail.subject, 500)!r} to {printable(mail.to, 320)} has no link")
 
 
 def _sent(mail: KeptMail) -> str:

@@ -24,7 +24,7 @@ async def for_owner(postern: Postern, slug: str) -> Member:
     """What is made belongs to the owner, who answers for it. Raises `NotFound`, and `StartFailed` if the organization has no owner."""
     found = await postern.platform.governance.show(slug)
     if found.owner is None:
-        raise StartFailed(f"{slug} has no owner, since that account was deleted: nobody would answer for what you make")
+        raise StartFailed(f"{slug} has no owner, because that account was deleted: no one would be responsible for what you create")
     organization = found.organization
     owner = Caller(found.owner.id, Email(found.owner.email), _NO_SESSION, is_platform_owner=False)
     return Member(

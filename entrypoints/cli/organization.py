@@ -111,7 +111,7 @@ async def _activate(governance: Governance, given: argparse.Namespace) -> None:
 async def _change_tier(governance: Governance, given: argparse.Namespace) -> None:
     services, users = override(given.max_services), override(given.max_users)
     if given.tier is None and services is UNCHANGED and users is UNCHANGED:
-        raise NothingToChange("Give --tier, --max-users or --max-services")
+        raise NothingToChange("Specify --tier, --max-users or --max-services")
     found = await governance.show(given.organization)
     tier = await _tier(governance, given) or found.tier.id
     await governance.change_tier(found.organization.id, tier, _operator(), max_services=services, max_users=users)

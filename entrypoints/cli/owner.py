@@ -32,14 +32,14 @@ async def _link(settings: Settings, address: str, as_json: bool) -> None:  # noq
         link = await postern.identity.sign_in_links.issue(email, operator())
         tell(
             {"email": email, "link": link.reveal()},
-            f"{email} signs in once by this link, within 10 minutes. A second factor is still asked for.",
+            f"This link signs {email} in once, within 10 minutes. MFA is still required.",
             link.reveal(),
             as_json=as_json,
         )
     if settings.base_url is None and not await _listens(settings.bind):
         print(
-            f"Nothing listens at {settings.bind}. If Postern runs with another POSTERN_BIND or POSTERN_BASE_URL, "
-            "set it for this command, too.",
+            f"No process listens at {settings.bind}. If Postern runs with another POSTERN_BIND or POSTERN_BASE_URL, set it for this "
+            "command, too.",
             file=sys.stderr,
         )
 
@@ -62,7 +62,7 @@ async def _create(settings: Settings, address: str, as_json: bool) -> None:  # n
     async with opened_postern(settings) as postern:
         email = postern.foundation.email_syntax.parse(address)
         if await postern.platform.platform_owners.promote(email) is not None:
-            said = f"{email} has an account and is now a platform owner. The password stays as it is."
+            said = f"{email} has an account and is now a platform owner. The password is unchanged."
             tell({"email": email, "created": False}, said, as_json=as_json)
             return
         password = await trio.to_thread.run_sync(_ask_for_password, abandon_on_cancel=True)

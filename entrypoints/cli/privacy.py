@@ -47,7 +47,7 @@ async def _forget(postern: Postern, email: Email, *, as_json: bool) -> None:
     receipt = f"/api/privacy/requests/{request.id}"
     tell(
         {"user": request.user, "receipt": receipt},
-        f"{email} is forgotten: the account {request.user} cannot be used any more.",
+        f"{email} is erased: the account {request.user} can no longer be used.",
         f"A serving process removes the rest. The receipt: {receipt}",
         as_json=as_json,
     )

@@ -78,7 +78,7 @@ def table(services: Sequence[RegisteredService]) -> list[str]:
 
 def lines(seen: RegisteredService) -> list[tuple[str, str]]:
     service = seen.service
-    keeps = "can keep a secret" if service.service_type.is_confidential else "can keep no secret: uses PKCE"
+    keeps = "can keep a secret" if service.service_type.is_confidential else "cannot keep a secret: uses PKCE"
     return [
         ("id", str(service.id)),
         ("organization", f"{seen.organization_slug}{'' if seen.organization_is_active else ' (not active)'}"),

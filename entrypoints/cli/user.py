@@ -63,7 +63,7 @@ async def _show(administration: AccountAdministration, email: Email) -> None:
 
 async def _deactivate(administration: AccountAdministration, email: Email) -> Done:
     done = await administration.deactivate(email, operator())
-    said = f"is deactivated; {_sessions(done.sessions)} ended." if done.changed else "was deactivated already."
+    said = f"is deactivated; {_sessions(done.sessions)} revoked." if done.changed else "was deactivated already."
     return {"email": done.account.email, "changed": done.changed, "sessions": done.sessions}, f"{done.account.email} {said}"
 
 
@@ -87,7 +87,7 @@ async def _lock(administration: AccountAdministration, email: Email) -> Done:
     if not done.changed:
         return record, f"{done.account.email} was locked already."
     ended = [_sessions(done.sessions), _count(done.devices, "trusted device"), _count(done.consents, "consent"), *done.keys]
-    said = f"is locked: {', '.join(ended)} ended. A link for a new password was mailed there. It opens the account."
+    said = f"is locked: {', '.join(ended)} revoked. A link to choose a new password was sent to this email address. It unlocks the account."
     return record, f"{done.account.email} {said}"
 
 
@@ -100,12 +100,12 @@ async def _reset_password(administration: AccountAdministration, email: Email, *
 
 async def _revoke_sessions(administration: AccountAdministration, email: Email) -> Done:
     done = await administration.revoke_sessions(email, operator())
-    return {"email": done.account.email, "sessions": done.sessions}, f"{done.account.email}: {_sessions(done.sessions)} ended."
+    return {"email": done.account.email, "sessions": done.sessions}, f"{done.account.email}: {_sessions(done.sessions)} revoked."
 
 
 async def _disable_mfa(administration: AccountAdministration, email: Email) -> Done:
     done = await administration.disable_mfa(email, operator())
-    said = "now signs in without a second factor. A mail tells them so." if done.changed else "had no second factor."
+    said = "now signs in without MFA. An email tells the person." if done.changed else "had no second factor."
     return {"email": done.account.email, "changed": done.changed}, f"{done.account.email} {said}"
 
 
@@ -146,20 +146,24 @@ def _reset_lines(reset: AccessReset, *, show_link: bool) -> list[str]:
         )
         if count
     ]
-    lines = [f"Nobody is in {email} any more: {_sessions(reset.sessions)} ended. Removed: {', '.join(removed) or 'nothing'}."]
+    lines = [f"All access to {email} is revoked: {_sessions(reset.sessions)} ended. Removed: {', '.join(removed) or 'nothing'}."]
     if reset.second_factor_ended:
-        lines.append("The second factor was passkeys: it is off.")
+        lines.append("MFA used passkeys: it is turned off.")
     elif reset.second_factor_since is not None:
         since = moment(reset.second_factor_since)
-        lines.append(f"The authenticator app stays the second factor, since {since}. If it is not the owner's: postern user disable-mfa")
+        lines.append(
+            f"The authenticator app is still used for MFA, since {since}. If it does not belong to the owner: postern user disable-mfa"
+        )
     if reset.account.deactivated_at is not None and not reset.account.is_locked:
-        lines.append("The account stays deactivated. To let the owner in: postern user activate, then reset-password once more for a link.")
+        lines.append(
+            "The account is still deactivated. To allow the owner to sign in: postern user activate, then reset-password again for a link."
+        )
     elif reset.link is None:
-        lines.append("People of this domain sign in at their organization's provider, and so does the owner: there is no link.")
+        lines.append("People of this domain, including the owner, sign in at their organization's identity provider: no link was sent.")
     elif show_link:
         lines += ["This link chooses a new password. It works once, within the hour:", reset.link.reveal()]
     else:
-        lines.append("A link to choose a new password was mailed there. It works once, within the hour.")
+        lines.append("A link to choose a new password was sent to this email address. It works once and expires in 1 hour.")
     return lines
 
 
@@ -181,12 +185,12 @@ def _lines(seen: AccountOverview) -> list[tuple[str, str]]:
         ("organizations", ", ".join(map(_organization, seen.organizations)) or "none"),
     ]
     if seen.pending_email is not None:
-        lines.insert(2, ("next e-mail", f"{seen.pending_email}, once verified"))
+        lines.insert(2, ("new email address", f"{seen.pending_email}, once verified"))
     if seen.mfa_enabled_at is not None:
         below = [name for name, _ in lines].index("second factor") + 1
         lines.insert(below, ("backup codes", f"{seen.backup_codes} left"))
     if seen.credentials:
-        lines += _listed("has made", map(_credential, seen.credentials))
+        lines += _listed("created by this person", map(_credential, seen.credentials))
     return lines + (_listed("latest sign-in", map(_attempt, seen.latest_attempts)) if seen.latest_attempts else [])
 
 
@@ -217,7 +221,7 @@ def _organization(one: OrganizationRole) -> str:
 
 def _attempt(one: SignInAttempt) -> str:
     outcome = "succeeded" if one.success else "FAILED"
-    return f"{moment(one.at)}  {outcome:<9}  {one.address or 'address unknown'}  {printable(one.user_agent or '')}".rstrip()
+    return f"{moment(one.at)}  {outcome:<9}  {one.address or 'IP address unknown'}  {printable(one.user_agent or '')}".rstrip()
 
 
 def _since(word: str, at: datetime | None, *, otherwise: str) -> str:

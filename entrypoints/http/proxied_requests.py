@@ -42,11 +42,11 @@ _PAGE_METHODS: Final = frozenset({b"GET", b"HEAD"})
 
 
 class ProxyUnknown(Forbidden):
-    text = "The proxy shows no secret of an application behind a proxy (X-Postern-Proxy)"
+    text = "The proxy did not send a client secret of an application behind a reverse proxy (X-Postern-Proxy)"
 
 
 class SmuggledHeader(Forbidden):
-    text = "A header of the request is written like one by which the application is told who comes"
+    text = "A header of the request looks like a header that tells the application who signed in"
 
 
 async def checked_at_proxy(request: Request, postern: Postern) -> tuple[ProxiedRequest, CheckedRequest]:

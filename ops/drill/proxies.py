@@ -20,7 +20,7 @@ FOLDER: Final = ROOT / "ops" / "machines"
 # The machines that serve; the third one only votes and keeps a copy of the database.
 SERVING: Final = ("10.0.0.11", "10.0.0.12")
 MEMBERS: Final = (*SERVING, "10.0.0.13")
-UNKNOWN: Final = "This may or may not have happened: look before you try again."
+UNKNOWN: Final = "The outcome of this request is unknown: check the state before you try again."
 # A busy machine forks slowly.
 _PATIENCE: Final = 120.0
 _TRIES: Final = 5

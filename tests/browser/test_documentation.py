@@ -52,7 +52,7 @@ async def test_an_error_is_explained_to_every_reader(plain_page: Page) -> None:
     page = plain_page
     await page.open("/docs/errors")
     await require_keyboard(page)
-    await tab_to(page, "The error, up to 16 KiB. It is read once and kept nowhere.")
+    await tab_to(page, "Error (up to 16 KiB). The text is not stored.")
     await page.type("error=invalid_client&error_description=nothing")
     async with page.loading():
         await tab_to(page, "Explain")

@@ -61,7 +61,7 @@ def test_commands_use_the_database_of_the_server_that_runs(running: Postern) -> 
     assert (made.returncode, made.stdout, made.stderr) == (0, "Second@Postern.local is a platform owner.\n", "")
     again = command(server.data_dir, "owner", "create", "--email", "second@postern.local")
     assert again.returncode == 0
-    assert "The password stays as it is" in again.stdout
+    assert "The password is unchanged" in again.stdout
     assert _owners(server.data_dir) == [*before, "Second@Postern.local"]
     for words in ([], ["--email", "second@postern.local"]):
         linked = command(server.data_dir, "owner", "link", *words, POSTERN_BIND=f"127.0.0.1:{server.port}")
@@ -74,7 +74,7 @@ def test_commands_use_the_database_of_the_server_that_runs(running: Postern) -> 
     elsewhere = f"127.0.0.1:{free_port()}"
     lost = command(server.data_dir, "owner", "link", POSTERN_BIND=elsewhere)
     assert (lost.returncode, len(lost.stdout.splitlines())) == (0, 2)
-    assert lost.stderr.startswith(f"Nothing listens at {elsewhere}. If Postern runs with another POSTERN_BIND or POSTERN_BASE_URL, ")
+    assert lost.stderr.startswith(f"No process listens at {elsewhere}. If Postern runs with another POSTERN_BIND or POSTERN_BASE_URL, ")
     assert command(server.data_dir, "owner", "link", "--email", "nobody@postern.local").returncode == 1
     assert command(server.data_dir, "migrate").stdout == "The database is current.\n"
     examined = command(server.data_dir, "doctor")
@@ -108,7 +108,7 @@ def test_a_person_is_exported_and_forgotten_beside_the_server_that_runs(running:
         recorded = connection.execute(f"select action, details ? 'operator' from audit_log where {of_person}", [exported["user_id"]])
         assert sorted(recorded.fetchall()) == [("user.anonymized", True), ("user.exported", False)]
     again = command(running.data_dir, "privacy", "forget", "--email", email)
-    assert (again.returncode, again.stderr) == (1, "postern: There is no account with this e-mail\n")
+    assert (again.returncode, again.stderr) == (1, "postern: There is no account with this email address\n")
 
 
 def test_an_account_is_administered_beside_the_server_that_runs(running: Postern) -> None:
@@ -132,14 +132,14 @@ def test_an_account_is_administered_beside_the_server_that_runs(running: Postern
     assert re.search(r"^sessions +1$", shown, re.MULTILINE)
     assert re.search(r"^latest sign-in  .* UTC  succeeded  127\.0\.0\.1$", shown, re.MULTILINE)
 
-    assert user("deactivate") == f"{email} is deactivated; 1 session ended.\n"
+    assert user("deactivate") == f"{email} is deactivated; 1 session revoked.\n"
     assert running.get("/api/user", token=token).status == 401
     assert sign_in(PASSWORD) is None
     assert user("activate") == f"{email} can sign in again.\n"
 
     token = sign_in(PASSWORD)
     assert token is not None
-    assert user("revoke-sessions") == f"{email}: 1 session ended.\n"
+    assert user("revoke-sessions") == f"{email}: 1 session revoked.\n"
     assert running.get("/api/user", token=token).status == 401
 
     link = user("reset-password", "--print").splitlines()[-1]
@@ -151,7 +151,7 @@ def test_an_account_is_administered_beside_the_server_that_runs(running: Postern
 
     unknown = command(running.data_dir, "user", "deactivate", "--email", "nobody@postern.local")
     assert (unknown.returncode, unknown.stdout) == (1, "")
-    assert unknown.stderr == "postern: There is no account with this e-mail\n"
+    assert unknown.stderr == "postern: There is no account with this email address\n"
     with psycopg.connect(EmbeddedPostgres(running.data_dir).application_url) as connection:
         of_account = "details ? 'operator' and target_id = (select id::text from users where email = %s)"
         recorded = connection.execute(f"select action from audit_log where {of_account} order by id", [email]).fetchall()
@@ -214,10 +214,10 @@ def test_signing_keys_are_rotated_under_a_running_server(running: Postern) -> No
 def test_after_a_rotation_of_the_encryption_keys_what_is_stored_is_encrypted_again(serve: Serve, stopped: Path) -> None:
     done = command(stopped, "keys", "rotate", "--encryption")
     assert done.returncode == 0, done.stderr
-    assert "not yet under the current encryption key" in command(stopped, "keys", "list").stdout
+    assert "not yet encrypted with the current encryption key" in command(stopped, "keys", "list").stdout
     server = serve()
     until(lambda: server.logged("column_reencrypted"))
-    assert "Everything stored is under the current encryption key" in command(stopped, "keys", "list").stdout
+    assert "All stored values are encrypted with the current encryption key" in command(stopped, "keys", "list").stdout
     assert server.get("/.well-known/jwks.json").status == 200
 
 
@@ -227,7 +227,7 @@ def test_what_is_stored_is_encrypted_again_at_once_by_a_command(running: Postern
     done = command(running.data_dir, "keys", "reencrypt")
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"\d+ values were sealed again, under the key \S+\.\n", done.stdout)
-    assert "Everything stored is under the current encryption key" in command(running.data_dir, "keys", "list").stdout
+    assert "All stored values are encrypted with the current encryption key" in command(running.data_dir, "keys", "list").stdout
 
 
 def test_encryption_keys_that_were_deleted_are_missed_and_not_replaced(running: Postern) -> None:

@@ -104,7 +104,7 @@ def test_grants_are_printed_and_applied_and_then_suffice(scene: UngrantedDatabas
 
     for _ in range(2):
         applied = scene.command("grants", "--role", scene.app, "--apply", role=scene.owner)
-        assert (applied.returncode, applied.stdout) == (0, f"{scene.app} may now do what serving needs, and nothing else.\n"), (
+        assert (applied.returncode, applied.stdout) == (0, f"{scene.app} now has the permissions that serving needs, and no others.\n"), (
             applied.stderr
         )
     status, found = scene.doctor()
@@ -123,7 +123,7 @@ def test_a_migration_grants_too_if_it_is_asked_to(scene: UngrantedDatabase) -> N
     assert (both.returncode, "--grant" in both.stderr) == (2, True)
     assert scene.doctor()[1]["grants"][0] == "FAIL"
     done = scene.command("migrate", "--grant", scene.app, role=scene.owner)
-    granted = f"The database is current.\n{scene.app} may now do what serving needs, and nothing else.\n"
+    granted = f"The database is current.\n{scene.app} now has the permissions that serving needs, and no others.\n"
     assert (done.returncode, done.stdout) == (0, granted), done.stderr
     assert scene.doctor()[1]["grants"][0] == "ok"
 

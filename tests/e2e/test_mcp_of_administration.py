@@ -224,7 +224,7 @@ def test_twenty_proposals_with_orders_change_nothing(ready: AdministeredFirm, mi
             assert found is not None
             assert not any(" " in one for one in unfenced(json.loads(plan), found[1])), plan
         is_good, texts = session.call("plan", document={"postern": 1, "organizations": {"firm": {"teams": {"more": {"name": "More"}}}}})
-        assert (is_good, "at most 20 proposals" in texts[2]) == (False, True)
+        assert (is_good, "at most 20 pending proposals" in texts[2]) == (False, True)
     # No row but the proposals, and no tool that applies them: neither by its name nor by the key at the endpoint.
     assert ready.ask("GET", f"{FIRM}/teams") == before
     waiting = ready.ask("GET", f"{FIRM}/proposals")["proposals"]

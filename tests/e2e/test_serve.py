@@ -321,7 +321,7 @@ def test_a_person_who_starts_it_here_is_told_where_mail_can_be_read(installation
     assert re.search(r"^  Mail +http://127\.0\.0\.1:\d+/dev/mail$", installation.printed, re.MULTILINE)
     answer = running.get("/dev/mail")
     assert answer.status == 200
-    assert b"<h1>Mail</h1>" in answer.body
+    assert b"<h1>Emails</h1>" in answer.body
 
 
 def test_a_server_whose_log_is_json_says_nothing_else(serve: Serve) -> None:

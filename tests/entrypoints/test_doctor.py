@@ -248,7 +248,7 @@ def test_the_whole_look_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(doctor, "_report_all", hang)
     given = argparse.Namespace(processes=None, backups=None, json=False)
     assert doctor.run(given, read({"POSTERN_DATA_DIR": str(tmp_path)})) == 1
-    assert "FAIL  doctor             stopped after 0.2 s: what is not named above was not looked at" in capsys.readouterr().out
+    assert "FAIL  doctor             stopped after 0.2 s: checks that are not listed above did not run" in capsys.readouterr().out
 
 
 async def test_it_tries_what_the_night_will_do(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ def answered(people: People, hook: Any, *milliseconds: int, outcome: str = "go_o
 
 
 async def test_hooks_are_listed_with_the_slowest_first(signalling: Signalling, people: People, operator: Operator) -> None:
-    assert await operator("hook", "list") == "Nobody has a hook.\n"
+    assert await operator("hook", "list") == "No sign-in hooks.\n"
     hooks = Hooks(signalling.postern)
     async with (
         hooks.of(signalling.acme, GO_ON, counts=False) as acme,
@@ -72,10 +72,10 @@ async def test_hooks_are_listed_with_the_slowest_first(signalling: Signalling, p
         answered(people, globex.hook.id, *range(100, 1_100, 100))
         answered(people, globex.hook.id, 4_000, 4_000, outcome="silent")
         lines = (await operator("hook", "list")).splitlines()
-        assert [line.partition("; last asked")[0] for line in lines] == [
-            "globex  sign_in, enforced: median 600 ms, p90 4000 ms of 1 s, 2 of 12 silent (go_on)",
-            "acme  sign_in, report-only: median 200 ms, p90 300 ms of 1 s, 0 of 3 silent (refuse)",
-            "(installation)  sign_in, enforced: not asked within a week",
+        assert [line.partition("; last called")[0] for line in lines] == [
+            "globex  sign_in, enforced: median 600 ms, p90 4000 ms of 1 s, 2 of 12 without a response (go_on)",
+            "acme  sign_in, report-only: median 200 ms, p90 300 ms of 1 s, 0 of 3 without a response (refuse)",
+            "(installation)  sign_in, enforced: not called within the last week",
         ]
         listed = json.loads(await operator("hook", "list", "--json"))["items"]
         assert [one["organization"] for one in listed] == ["globex", "acme", None]
@@ -90,7 +90,7 @@ async def test_an_operator_pauses_the_signals_of_an_organization(signalling: Sig
         await signalling.call("POST", STATUS, {"stream_id": rested["stream_id"], "status": "paused", "reason": "Maintenance"})
         of_acme = ("--organization", "acme")
         assert await operator("signals", "pause", *of_acme) == (
-            "1 stream is paused: what they would be told waits for 7 days, and only `postern signals resume` ends it.\n"
+            "1 stream is paused: events for them are kept for 7 days, and only `postern signals resume` ends the pause.\n"
         )
         assert json.loads(await operator("signals", "pause", *of_acme, "--service", "shop", "--json"))["streams"] == []
         # The owner sees it, and why.

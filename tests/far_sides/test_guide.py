@@ -115,7 +115,7 @@ async def test_the_people_of_one_postern_arrive_at_another(
 
 
 def test_the_guide_names_as_many_steps() -> None:
-    text = Path(GUIDE).read_text(encoding="utf-8").partition("## Two Posterns")[2].partition("\n## ")[0]
+    text = Path(GUIDE).read_text(encoding="utf-8").partition("## Example: provision users to another Postern")[2].partition("\n## ")[0]
     assert [int(number) for number in _STEP.findall(text)] == list(range(1, STEPS + 1))
 
 

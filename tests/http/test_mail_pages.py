@@ -53,7 +53,7 @@ def is_absent(answer: Received) -> bool:
 
 async def test_the_list_and_a_mail_are_pages_without_scripts(build: Build, folder: Path) -> None:
     client = build()
-    assert b"There is no mail yet." in (await client.get(LIST, headers=OURS)).body
+    assert b"No emails" in (await client.get(LIST, headers=OURS)).body
     write(folder, "id-1", "Old")
     write(folder, "id-2", "New", text="Follow\n\nhttp://127.0.0.1:8000/verify?token=a&b=c\n\nor http://x.example/y.\n")
     answer = await client.get(LIST, headers=OURS)

@@ -102,7 +102,7 @@ def test_a_restore_on_another_cluster_serves_and_still_only_adds_to_the_audit_lo
     (lines,) = [block for block in blocks("sh", section("Backup and restore")) if block.startswith("postern backup create --to /backups")]
     done = old.shell(lines.replace("/backups", f"{tmp_path}/backups"), tmp_path, POSTERN_DATABASE_URL=old.url(OWNED))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "verified. It restores, has its contents, opens, verifies and signs in." in done.stdout
+    assert "verified. It can be restored, is complete and can be decrypted, and sign-in works." in done.stdout
 
     new.run("; ".join(one for one in roles_block().split(";") if re.match(r"\s*(--.*\s*)*(create|alter) role", one)))
     (restore,) = [block for block in blocks("sh", section("Backup and restore")) if block.startswith("createdb")]

@@ -39,14 +39,14 @@ def test_what_was_tried_names_the_program_that_ran(guide: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "is_founded"),
     [
-        ("**Tried** with a product.", False),
-        ("**Tried** by `python -m ops.guides express`.", True),
-        ("**Tried** by `python -m ops.guides no_such_product`.", False),
-        ("**Tried** by\n`python -m ops.check_tokens`.", True),
+        ("**Tested** with a product.", False),
+        ("**Tested** by `python -m ops.guides express`.", True),
+        ("**Tested** by `python -m ops.guides no_such_product`.", False),
+        ("**Tested** by\n`python -m ops.check_tokens`.", True),
         ("Postern's part is tried by a test.", False),
         ("**Tested**: `tests/e2e/starts` runs it.", True),
         ("**Tested**: `tests/e2e/no_such_test.py` runs it.", False),
-        ("**Not tried**: nobody has it.\n\n```sh\n# tried\n```\n\nOther words.", True),
+        ("**Untested.** Nobody has it.\n\n```sh\n# tried\n```\n\nOther words.", True),
     ],
 )
 def test_a_claim_without_a_program_is_seen(text: str, is_founded: bool) -> None:

@@ -225,7 +225,7 @@ async def test_another_owner_was_quicker_to_decide_about_a_run(how: str) -> None
         system=SimpleNamespace(clock=SimpleNamespace(now=lambda: NOW)),
         _held=answering((SimpleNamespace(digest=b"settings", is_draft=False), run)),
     )
-    with pytest.raises(Conflict, match="does not wait"):
+    with pytest.raises(Conflict, match="does not require approval"):
         await getattr(runs, how)(None, "wiki", run.id, None, **({"seen": bytes(32).hex(), "adopts": False} if how == "go_on" else {}))
     assert told.calls == []
 

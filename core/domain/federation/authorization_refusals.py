@@ -109,7 +109,7 @@ class DocumentRefusal(Frozen, kw_only=True):
     def advice(self) -> str:
         if self.reason in frozenset(RefusalReason):
             return reason_in_words(RefusalReason(self.reason))[1]
-        return _OF_DOCUMENT.get(self.reason, "Whoever publishes the document has to mend it. The next request reads it again")
+        return _OF_DOCUMENT.get(self.reason, "The publisher of the document must fix it. The next request reads it again")
 
 
 class ListedRefusal(Frozen, kw_only=True):
@@ -316,12 +316,13 @@ _RECEIVED: Final[Mapping[RefusalReason, tuple[str, Callable[[str | None], str]]]
 
 
 _OF_DOCUMENT: Final[Mapping[str, str]] = {
-    "document_not_let_in": "If you know the host, let it in: on the page of this API, and in the sign-in rules of the organization",
-    "open_client_not_let_in": "If people here use such programs, let them in: on the page of this API, and in the sign-in rules of the"
-    " organization",
-    "open_client_hosts": "If you know the hosts, name them: on the page of this API, and in the sign-in rules of the organization",
-    "document_busy": "Wait a minute. Ten fetches a minute are made of one host",
-    "document_unreachable": "Open its address in a browser: it must be public, with a valid certificate, and answer at once",
+    "document_not_let_in": "If you trust the host, allow it on the page of this API and in the sign-in rules of the organization",
+    "open_client_not_let_in": (
+        "If people use such clients, allow dynamic client registration on the page of this API and in the sign-in rules of the organization"
+    ),
+    "open_client_hosts": "If you trust the hosts, add them on the page of this API and in the sign-in rules of the organization",
+    "document_busy": "Wait 1 minute. Postern makes at most 10 fetches per minute to one host",
+    "document_unreachable": "Open its URL in a browser: it must be public, have a valid certificate, and respond immediately",
     "documents_full": "Delete applications by document that nobody needs",
     "application_closed": "A platform owner can activate the organization",
 }

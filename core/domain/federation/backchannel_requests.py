@@ -66,8 +66,8 @@ NOWHERE: Final = Recipient("https://afar.invalid/")
 class InvalidBindingMessage(BadRequest):
     oauth_error: ClassVar = "invalid_binding_message"
     text = (
-        f"binding_message: one line of at most {LONGEST_MESSAGE} characters, without links, addresses, quotation marks, and characters that"
-        " control or turn the text"
+        f"binding_message: one line of at most {LONGEST_MESSAGE} characters, without links, email addresses, quotation marks, "
+        "control characters and text direction marks"
     )
 
 
@@ -78,17 +78,17 @@ class BackchannelPending(BadRequest):
 
 class BackchannelSlowDown(BackchannelPending):
     oauth_error: ClassVar = "slow_down"
-    text = f"The application asks too often: from now on wait {SLOWER} seconds longer each time"
+    text = f"The application polls too often: from now on, wait {SLOWER} seconds longer each time"
 
 
 class BackchannelExpired(BadRequest):
     oauth_error: ClassVar = "expired_token"
-    text = "The request has expired: ask the person again"
+    text = "The request has expired: send a new one"
 
 
 class BackchannelRefused(BadRequest):
     oauth_error: ClassVar = "access_denied"
-    text = "The person did not allow the request, or what they allowed has ended"
+    text = "The person denied the request, or the approved access has expired or was revoked"
 
 
 class BackchannelState(StrEnum):
@@ -284,16 +284,20 @@ def require_asker(client: AuthenticatedClient) -> RegisteredClient:
     """An application that the organization has registered, and that authenticates itself. Raises `UnauthorizedClient`."""
     found = client.registered
     if client.is_public or found.service_type is ServiceType.PROXY or describes_itself(found.client) or is_open(found.client):
-        raise UnauthorizedClient("Only an agent or application that its organization has registered may ask from afar, with a credential")
+        raise UnauthorizedClient(
+            "Only an agent or application that its organization has registered can send backchannel requests, and only with a credential"
+        )
     if found.holds_fapi2:
-        refusal = UnauthorizedClient("The profile fapi2 of this application knows no requests from afar")
+        refusal = UnauthorizedClient("The security profile fapi2 of this application does not support backchannel authentication")
         refusal.recorded_as = RefusalReason.PROFILE
         raise refusal
     return found
 
 
 def not_turned_on() -> UnauthorizedClient:
-    return UnauthorizedClient("The organization does not let its applications ask people from afar (afar_requests of its sign-in rules)")
+    return UnauthorizedClient(
+        "The organization does not allow its applications to use backchannel authentication (afar_requests of its sign-in rules)"
+    )
 
 
 def require_scopes(asked: AskedBackchannel, client: RegisteredClient) -> AskedBackchannel:
@@ -321,7 +325,7 @@ def allowed(found: PolledRequest, key: KeyThumbprint | None, now: datetime) -> B
 
 
 def gone() -> NotFound:
-    return NotFound("There is no such request, or it is over", words="afar_request_gone")
+    return NotFound("The request was not found, or is complete", words="afar_request_gone")
 
 
 def backchannel_allowed(request: WaitingRequest, organization: OrganizationId, granted: Sequence[TokenAudience], actor: Actor) -> Event:

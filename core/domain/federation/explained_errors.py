@@ -44,16 +44,16 @@ def _error(
     return ExplainedError(name, title, cause or said[0], page, press or said[1], tuple(re.compile(mark, re.IGNORECASE) for mark in marks))
 
 
-_SIGN_IN: Final = "Applications → the application → Sign-in → Sign-in addresses"
-_TOKENS: Final = "Applications → the application → Tokens"
-_REFUSALS: Final = "Applications → the application → Sign-in → Recent refusals"
-_OVERVIEW: Final = "Applications → the application → Overview, where the issuer stands to be copied"
+_SIGN_IN: Final = "Applications → the application → Sign-in → Redirect URIs"
+_CREDENTIALS: Final = "Applications → the application → Credentials"
+_REFUSALS: Final = "Applications → the application → Sign-in → Failed requests"
+_OVERVIEW: Final = "Applications → the application → Overview → Credentials and endpoints → Issuer"
 
 # What says more stands before what says less: of a PKCE error, `invalid_grant` is the name that the endpoint gives it.
 EXPLAINED: Final = (
     _error(
         "redirect_uri",
-        "The address to come back to is not registered",
+        "The redirect URI is not registered",
         _SIGN_IN,
         r"redirect[_ ]ur[il][_ ]mismatch",
         r"mismatching redirect uri",
@@ -64,7 +64,7 @@ EXPLAINED: Final = (
     ),
     _error(
         "pkce",
-        "The proof of the sign-in's beginning does not fit (PKCE)",
+        "PKCE verification failed",
         _REFUSALS,
         r"code[_ ]verifier",
         r"code[_ ]challenge",
@@ -74,7 +74,7 @@ EXPLAINED: Final = (
     ),
     _error(
         "state",
-        "The answer belongs to no sign-in that this browser began",
+        "The state does not match a sign-in that this browser started",
         _REFUSALS,
         r"mismatching_state",
         r"state not equal in request and response",
@@ -89,9 +89,9 @@ EXPLAINED: Final = (
         r"checks\.state argument is missing",
         r"state mismatch",
         r"invalid_state_parameter",
-        cause="The application kept the state of the sign-in in a cookie or a session, and the browser came back without it:"
-        " the sign-in began at another host or port, the cookie was not sent along, or a second tab wrote over it",
-        press="Nothing at Postern. Begin and end the sign-in at the same host, with https, and keep the session's cookie at SameSite=Lax",
+        cause="The application stores the state of the sign-in in a cookie or a session, and the browser returned without it:"
+        " the sign-in started at another host or port, the cookie was not sent, or a second tab overwrote the state",
+        press="Change nothing in Postern. Keep the sign-in on the same host with https, and set the session cookie to SameSite=Lax",
     ),
     _error(
         "nonce",
@@ -104,8 +104,8 @@ EXPLAINED: Final = (
         r"nonce (?:mismatch|does not match|claim value mismatch)",
         r"(?:invalid|error) claim:? ['\"]nonce",
         r"nonce \(nonce\) claim",
-        cause="The application expected the nonce of another sign-in: two tabs shared one place, or the session was lost between",
-        press="Nothing at Postern. Keep one nonce for each sign-in, and begin the sign-in anew",
+        cause="The application expected the nonce of another sign-in: two tabs overwrote each other's nonce, or the session was lost",
+        press="Change nothing in Postern. Store a separate nonce for each sign-in, and start the sign-in again",
     ),
     _error(
         "issuer",
@@ -123,14 +123,14 @@ EXPLAINED: Final = (
         r"issuer (?:mismatch|does not match)",
         r"did not match the issuer",
         r"iss(?:uer)?['\"]? claim (?:is not valid|mismatch|not equal)",
-        cause="The issuer that the application was given is not, letter for letter, the one in the token: a slash at the end,"
-        " http in place of https, or an own domain of the organization beside the installation's address",
-        press="Copy the issuer from there into the application, as it stands",
+        cause="The issuer in the application's settings does not match the token exactly. Common causes: a trailing slash,"
+        " http instead of https, or the organization's custom domain instead of the installation's URL",
+        press="Copy the issuer into the application without any change",
     ),
     _error(
         "audience",
-        "The token is for somebody else",
-        _TOKENS,
+        "The token has another audience",
+        _CREDENTIALS,
         r"expected audience",
         r"unexpected jwt \"aud\"",
         r"(?:invalid|error) claim:? ['\"]aud",
@@ -139,14 +139,14 @@ EXPLAINED: Final = (
         r"audience (?:doesn't|does not|didn't|did not) match",
         r"aud(?:ience)?['\"]? claim (?:is not valid|mismatch|doesn't match)",
         r"jwt audience invalid",
-        cause="The token names another client or another API than the program expects. An ID token names the application's"
-        " client id, an access token the API that the request named as resource",
-        press="Give the program the client id of this application; for an API, ask with resource and its identifier",
+        cause="The token names another client or another API than the application or API expects. An ID token contains the application's"
+        " client ID, an access token the API that the request named as resource",
+        press="Configure the client ID of this application. For an API, send its identifier as resource in the request",
     ),
     _error(
         "clock",
-        "A clock is wrong, or the token is old",
-        "Platform → Operation → Health, which shows the installation's clock",
+        "A clock is wrong, or the token has expired",
+        "Platform → System → Health → Clock",
         r"token used before issued",
         r"token used too (?:early|late)",
         r"(?:not|isn't) (?:yet )?valid yet",
@@ -157,14 +157,14 @@ EXPLAINED: Final = (
         r"unexpected jwt \"(?:exp|iat|nbf)\"",
         r"\"(?:exp|iat|nbf)\" claim timestamp check failed",
         r"(?:iat|exp|nbf) is in the (?:future|past)",
-        cause="The token was checked after its end, or by a clock that is ahead of or behind the installation's",
-        press="Let both machines follow a time server; allow a minute of difference in the library; fetch a new token in"
-        " place of an old one",
+        cause="The token was validated after it expired, or by a clock that is ahead of or behind the installation's clock",
+        press="Synchronize both machines with a time server, allow a clock skew of 1 minute in the library, and get a new token"
+        " instead of an expired one",
     ),
     _error(
         "signature",
-        "The key of the token is not known to the application",
-        "Platform → Operation → Signing keys",
+        "The application does not have the key of the token",
+        "Platform → System → Signing keys",
         r"failed to verify (?:id token )?signature",
         r"jw[st] (?:token )?(?:signature )?verification failed",
         r"signature verification failed",
@@ -179,34 +179,34 @@ EXPLAINED: Final = (
         r"invalid_signature",
         r"unexpected jwt \"alg\"",
         cause="The application has old keys of the issuer, keys of another issuer, or expects another algorithm",
-        press="Let the library read the keys from jwks_uri of the discovery document, and read them again when it meets an unknown kid",
+        press="Configure the library to fetch the keys from jwks_uri of the discovery document, and again for an unknown kid",
     ),
     _error(
         "invalid_client",
-        "The application did not prove who it is",
-        f"{_TOKENS} → Client secrets → Make a new one",
+        "Client authentication failed",
+        f"{_CREDENTIALS} → Client secrets → Create client secret",
         r"invalid[_ ]client\b",
         r"client authentication failed",
         r"(?:unknown|no such) client\b",
         r"(?:bad|invalid|incorrect|wrong) client[_ ](?:secret|credentials|id)",
-        cause="The client id is not one of this installation, the secret is not one of the application's, or it came in"
-        " another way than the application's library was told (client_secret_basic or client_secret_post)",
-        press="Compare the client id. If the secret is in doubt, make a new one, put it into the application, and delete the old one",
+        cause="The client ID is unknown to this installation, the secret does not belong to the application, or the library sends it"
+        " with another authentication method than configured (client_secret_basic or client_secret_post)",
+        press="Compare the client ID. If the secret may be wrong, create a new one, add it to the application, and delete the old one",
     ),
     _error(
         "unauthorized_client",
-        "The application may not use this way",
+        "The application cannot use this flow",
         _SIGN_IN,
         r"unauthorized[_ ]client",
         r"unsupported[_ ]grant[_ ]type",
         r"unsupported[_ ]response[_ ]type",
-        cause="The application asks in a way that Postern does not have, or that an application without a secret may not use",
-        press="Use the authorization code flow (response_type=code). For client_credentials, make a client secret",
+        cause="The application uses a flow that Postern does not support, or that requires a client secret",
+        press="Use the authorization code flow (response_type=code). For client_credentials, create a client secret",
     ),
     _error(
         "invalid_scope",
-        "The application asks for a scope that there is not",
-        f"{_TOKENS}; for an API of yours, Applications → APIs → the API → Scopes",
+        "The application requests a scope that does not exist",
+        f"{_CREDENTIALS}; for your own API, Applications → APIs → the API → Scopes",
         r"invalid[_ ]scope\b",
         r"(?:requested )?scope is invalid, unknown, or malformed",
         r"insufficient[_ ]scope",
@@ -214,34 +214,34 @@ EXPLAINED: Final = (
     ),
     _error(
         "access_denied",
-        "The person was not let in, or said no",
-        "Sign-ins, or the person's page, which has the verdict for each application",
+        "Access was denied, or the person declined",
+        "Logs → Sign-ins, or People → the person → Sign-in troubleshooter",
         r"access[_ ]denied",
         r"the resource owner or authorization server denied the request",
         r"user (?:denied|cancelled|canceled) (?:access|the)",
-        cause="The person pressed Deny, or the application's admission (members, a role, a plan) does not admit this person",
-        press="Look at the verdict. Applications → the application → Sign-in → Who may sign in changes whom it admits",
+        cause="The person chose Deny, or the application does not allow this person to sign in (not a member, no role, no plan)",
+        press="Check the reason. To change who can sign in, open Applications → the application → Sign-in → Who can sign in",
     ),
     _error(
         "login_required",
-        "The application asked silently, and the person has to be asked",
+        "The silent sign-in failed because the person must interact",
         _REFUSALS,
         r"(?:login|interaction|consent|account_selection)_required",
         r"login required\b",
-        cause="The request had prompt=none, and nobody is signed in in this browser, or a consent or a second factor is missing",
-        press="Send the person through the sign-in without prompt=none. A frame in another site gets no cookies in most browsers",
+        cause="The request had prompt=none, but no one is signed in in this browser, or a consent or a second factor is missing",
+        press="Send the person through the sign-in without prompt=none. Most browsers send no cookies in a frame on another site",
     ),
     _error(
         "invalid_grant",
-        "The code or refresh token is not good any more",
+        "The authorization code or refresh token is no longer valid",
         _REFUSALS,
         r"invalid[_ ]grant\b",
         r"authorization code (?:is |has )?(?:invalid|expired|already|been)",
         r"(?:invalid|expired) (?:authorization code|refresh[_ ]token)",
         r"the code or token is not valid, has expired or was used before",
-        cause="The code was redeemed twice or after its minute, the redirect_uri of the exchange is not the one of the"
-        " beginning, or the refresh token was used before or its session has ended",
-        press="The page says which of these it was. Redeem each code once, keep the newest refresh token, and let the person sign in anew",
+        cause="The code was redeemed twice or after it expired (1 minute), the redirect_uri differs from the one in the authorization"
+        " request, or the refresh token was already used or its session has ended",
+        press="The page shows which it was. Redeem each code once, keep the newest refresh token, and let the person sign in again",
     ),
 )
 

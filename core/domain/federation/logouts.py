@@ -87,7 +87,7 @@ def body_of(token: Token) -> bytes:
 class WayBackUnknown(BadRequest):
     """The person is not sent anywhere, and stays signed in until they press the button."""
 
-    text = "The application asks to send you to an address that it has not registered"
+    text = "The application requested a redirect to a URI that is not registered"
 
 
 class Hint(Frozen):

@@ -80,9 +80,11 @@ def opened_registration(given: OpenRegistration, key: RegistrationKey) -> OpenCl
     """
     uris = _redirect_uris(given.redirect_uris)
     if given.method not in {None, AuthenticationMethod.NONE.value}:
-        raise MetadataRefused("token_endpoint_auth_method: must be none. Such a client is public, keeps no secret, and uses PKCE")
+        raise MetadataRefused("token_endpoint_auth_method: must be none. Such a client is public, has no secret, and uses PKCE")
     if given.grants and AUTHORIZATION_CODE not in given.grants:
-        raise MetadataRefused("grant_types: must have authorization_code; such a client gets codes and refresh tokens, and nothing else")
+        raise MetadataRefused(
+            "grant_types: must contain authorization_code; such a client gets authorization codes and refresh tokens only"
+        )
     if given.response_types and "code" not in given.response_types:
         raise MetadataRefused("response_types: must have code")
     name = destination(without_port(uris[0])) if given.name is None else client_name(given.name)
@@ -90,7 +92,9 @@ def opened_registration(given: OpenRegistration, key: RegistrationKey) -> OpenCl
         raise MetadataRefused(f"client_name: must be {READABLE}")
     client = _signed(name, tuple(dict.fromkeys(map(without_port, uris))), key, binds_tokens=given.dpop_bound_access_tokens)
     if len(client) > LONGEST_OPEN_ID:
-        raise MetadataRefused("redirect_uris: with the name, they are too long: the client id that says all of it has at most 1 KiB")
+        raise MetadataRefused(
+            "redirect_uris: too long together with the name: the client ID that contains all of it can have at most 1 KiB"
+        )
     return OpenClient(client, name, uris, given.dpop_bound_access_tokens)
 
 
@@ -144,7 +148,7 @@ def keys_rotated(key: str, actor: Actor) -> Event:
 
 def _redirect_uris(given: Sequence[str]) -> Sequence[str]:
     if not 1 <= len(given) <= MOST_REDIRECT_URIS:
-        raise RedirectRefused(f"redirect_uris: a list of 1 to {MOST_REDIRECT_URIS} addresses")
+        raise RedirectRefused(f"redirect_uris: a list of 1 to {MOST_REDIRECT_URIS} URIs")
     for at, uri in enumerate(given):
         field = f"redirect_uris[{at}]"
         try:
@@ -152,9 +156,7 @@ def _redirect_uris(given: Sequence[str]) -> Sequence[str]:
         except BadRequest as refusal:
             raise RedirectRefused(refusal.message) from None
         if is_address(uri) and not is_metadata_host(_host(uri)):
-            raise RedirectRefused(
-                f"{field}: the host of an https address must be a name in DNS, in small letters, and its port one other than 443"
-            )
+            raise RedirectRefused(f"{field}: the host of an https URI must be a DNS name in lowercase, and its port must not be 443")
     return given
 
 

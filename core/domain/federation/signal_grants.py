@@ -62,5 +62,5 @@ def with_signals(request: AuthorizationRequest, *, are_on: bool) -> Authorizatio
     if are_on:
         return replace(request, foreign_scopes=tuple(one for one in request.foreign_scopes if one not in SIGNAL_SCOPES))
     if not request.scopes and not request.resources:
-        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: none of these scopes is known")
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: none of these scopes exists")
     return replace(request, signal_scopes=())

@@ -183,7 +183,7 @@ class SignalCaller(Frozen, kw_only=True):
     def allowed(self) -> SignalSettings:
         """Raises `Forbidden`."""
         if self.settings is None:
-            raise Forbidden("No owner of the organization has turned signals on for this application")
+            raise Forbidden("No owner of the organization has turned on signals for this application")
         return self.settings
 
 
@@ -229,7 +229,7 @@ def push_destination(endpoint: str, hosts: Collection[str]) -> OutboundDestinati
     if found.scheme != "https" and (found.address is None or is_public(found.address)):
         raise BadRequest("delivery.endpoint_url: must start with https://")
     if found.host not in hosts:
-        raise Forbidden("delivery.endpoint_url: no owner of the organization has named this host for signals")
+        raise Forbidden("delivery.endpoint_url: no owner of the organization has allowed this host for signals")
     return found
 
 

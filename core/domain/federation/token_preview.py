@@ -218,14 +218,14 @@ def _decided(person: PreviewedPerson) -> SignInVerdict:
 
 
 _ADMITS: Final[Mapping[SignInPolicy, str]] = {
-    SignInPolicy.ANYONE: "The service lets in anyone",
-    SignInPolicy.MEMBERS: "The service lets in members, and the person is one",
+    SignInPolicy.ANYONE: "Anyone with an account can sign in to the service",
+    SignInPolicy.MEMBERS: "Members can sign in to the service, and the person is a member",
     SignInPolicy.ASSIGNED: "A role of the service is assigned to the person",
 }
 _REFUSES: Final[Mapping[SignInPolicy, str]] = {
-    SignInPolicy.ANYONE: "The service lets in anyone",
-    SignInPolicy.MEMBERS: "The service lets in members alone, and the person is none",
-    SignInPolicy.ASSIGNED: "The service lets in people with an assigned role alone, and the person has none",
+    SignInPolicy.ANYONE: "Anyone with an account can sign in to the service",
+    SignInPolicy.MEMBERS: "Only members can sign in to the service, and the person is not a member",
+    SignInPolicy.ASSIGNED: "Only people with an assigned role can sign in to the service, and the person has none",
 }
 
 

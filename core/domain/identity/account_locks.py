@@ -144,7 +144,7 @@ def lost_on_the_way(recent: Sequence[AddedWay], kept: Sequence[str]) -> Sequence
 class FactorWouldEnd(BadRequest):
     """The second factor is passkeys, and none of them would stay. Whoever reads the mailbox must not get past it."""
 
-    text = "Your second factor is passkeys: keep one of them, or ask your administrator"
+    text = "Your MFA method is passkeys: keep one of them, or contact your administrator"
 
     def __init__(self) -> None:
         super().__init__(words="locked_factor_would_end")

@@ -26,9 +26,7 @@ NOT_A_MEMBER: Final = "You are not a member of this organization"
 
 def members_only() -> Forbidden:
     """The sign-in policy of a service does not admit the person."""
-    return Forbidden(
-        "This service lets in only members of its organization, or people to whom one of its roles is assigned", words="members_only"
-    )
+    return Forbidden("Only members of the organization, or people with a role of this service, can sign in to it", words="members_only")
 
 
 def require_admitted(*, is_admitted: bool, owes_second_factor: bool, owes_terms: bool = False) -> None:

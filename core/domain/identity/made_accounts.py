@@ -56,7 +56,7 @@ class Elsewhere(Frozen):
     def require_deletable(self) -> None:
         """Raises `BadRequest`: a subscription may be paid for, and ends only where it began."""
         if self.is_subscribed:
-            raise BadRequest("The person has a subscription at another organization, which has to end first")
+            raise BadRequest("The person has a subscription at another organization. It must end first")
 
 
 DELETED: Final = "deleted"

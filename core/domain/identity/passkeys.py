@@ -88,8 +88,8 @@ class PasskeysUnavailable(BadRequest):
 
 
 _OBSTACLES: Final = {
-    Obstacle.ADDRESS: "Passkeys need an installation whose base URL has a host name; this one's is an IP address",
-    Obstacle.INSECURE: "Passkeys need an installation whose base URL is https",
+    Obstacle.ADDRESS: "Passkeys require a base URL with a host name; the base URL of this installation has an IP address",
+    Obstacle.INSECURE: "Passkeys require a base URL with https",
 }
 
 
@@ -235,7 +235,7 @@ class PasskeyRefused(Unauthorized):
 class PasskeyChallengeOver(Unauthorized):
     """The challenge has expired, was used, or was given to another receiver."""
 
-    text = "This took too long, or was sent twice: ask for new options, and use the passkey again"
+    text = "This took too long, or was sent twice: request new options, and use the passkey again"
 
     def __init__(self) -> None:
         super().__init__(words="passkey_expired")

@@ -83,13 +83,13 @@ def require_acceptable(password: Password, email: Email, shortest: int = SHORTES
         message = f"The password must have at most {LONGEST_PASSWORD} characters"
         raise BadRequest(message, words="password_too_long", values={"longest": LONGEST_PASSWORD})
     if Email(text).key == email.key:
-        raise BadRequest("The password must not be the e-mail address", words="password_is_address")
+        raise BadRequest("The password must not be the email address", words="password_is_address")
     plain = folded(text, LONGEST_PASSWORD, any_marks=True)
     rest = _without(plain, _own_words((email.address, *names)))
     if rest != plain and len(rest) < SHORTEST_PASSWORD:
         message = (
-            "Without your name, your address, and the names of your organizations and applications, the password must have at least "
-            f"{SHORTEST_PASSWORD} characters"
+            "Without your name, your email address, and the names of your organizations and applications, the password must have "
+            f"at least {SHORTEST_PASSWORD} characters"
         )
         raise BadRequest(message, words="password_own_words", values={"shortest": SHORTEST_PASSWORD})
 

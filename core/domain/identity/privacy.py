@@ -29,7 +29,7 @@ PAGE: Final = 100
 # Limits the list of second factors, and the list of memberships. Only automated accounts have more.
 MOST_LISTED: Final = 10_000
 
-_NOT_YOURS: Final = "You may not do this with this person's data"
+_NOT_YOURS: Final = "You do not have permission to do this with this person's data"
 
 
 class PrivacyRequester(Frozen, kw_only=True):
@@ -334,7 +334,7 @@ def require_may_forget(subject: Subject, asker: PrivacyRequester) -> None:
     asks_for_themselves = subject.account.id == asker.user
     belongings = [one for one in subject.belongings if not (asks_for_themselves and one.is_unconfirmed_owner)]
     if asks_for_themselves and (suspended := next((one.organization_slug for one in belongings if one.is_owner_of_suspended), "")):
-        raise OrganizationNotActive(f"You own the organization {suspended}, which is suspended: ask the owners of the platform first")
+        raise OrganizationNotActive(f"You own the organization {suspended}, which is suspended: contact a platform owner first")
     owns_all = bool(subject.belongings) and all(one.is_the_askers for one in belongings) and not subject.is_held_elsewhere
     came_there = all(one.is_own for one in belongings) or any(one.made_the_account for one in belongings)
     if not (owns_all and came_there):

@@ -373,7 +373,7 @@ def picture_of(content: bytes, declared: str = "") -> Picture:
         raise PayloadTooLarge(f"The picture must not exceed {LARGEST_PICTURE >> 10} KiB", words="picture_large")
     image = image_of(content)
     if image is None or image.media_type not in PICTURE_TYPES:
-        raise BadRequest("There is no PNG, JPEG or WebP picture", words="picture_unknown")
+        raise BadRequest("The file is not a PNG, JPEG or WebP image", words="picture_unknown")
     if declared and declared != image.media_type:
         raise BadRequest(f"The picture is {image.media_type}, and not {declared}", words="picture_unknown")
     if not image.fits(MOST_PIXELS):

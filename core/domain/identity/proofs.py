@@ -136,8 +136,8 @@ def require_fresh(standing: Standing, asked: StepUp, now: datetime, window: time
         raise ReauthenticationRequired(message, max_age=window, words=words)
 
 
-_FIRST: Final = "Prove again who you are: send your password to POST /api/auth/reauthenticate, or sign in again"
-_SECOND: Final = "Prove again who you are: send a code of your second factor to POST /api/auth/reauthenticate, or sign in again"
+_FIRST: Final = "Verify your identity again: send your password to POST /api/auth/reauthenticate, or sign in again"
+_SECOND: Final = "Verify your identity again: send an MFA code to POST /api/auth/reauthenticate, or sign in again"
 
 
 def proof_renewed(user: UserId, session: SessionId, method: ProofMethod, actor: Actor) -> Event:
@@ -158,7 +158,7 @@ class WaysIn(Frozen):
 
 
 class LastWayIn(BadRequest):
-    text = "This is the last way into the account: set a password or add another way to sign in first"
+    text = "This is the last sign-in method of the account: set a password or add another sign-in method first"
 
     def __init__(self) -> None:
         super().__init__(words="last_way_in")

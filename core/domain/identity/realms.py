@@ -136,7 +136,7 @@ ANY_WAY: Final = WayIn()
 class ProviderRequired(Forbidden):
     """People of this domain sign in at their organization's provider. The answer is the same for every address of the domain."""
 
-    text = "People of this domain sign in at their organization's provider: POST /api/auth/lookup-email names it"
+    text = "People of this domain sign in at their organization's identity provider: POST /api/auth/lookup-email returns it"
 
     def __init__(self, *, words: str = "provider_required", detail: str | None = None) -> None:
         super().__init__(words=words, detail=detail)

@@ -211,7 +211,7 @@ def comes_from_reserve_alone(until: datetime, asked_at: datetime) -> bool:
 
 def held_back(now: datetime) -> MailsHeldBack:
     wait = (hour_of(now) + BUDGET_HOUR - now).total_seconds()
-    return MailsHeldBack("Too many mails were asked for from here: try again in the next hour", retry_after=wait)
+    return MailsHeldBack("Too many emails were requested from here: try again in the next hour", retry_after=wait)
 
 
 def budget_key(scope: BudgetScope, text: str) -> str:
@@ -225,7 +225,7 @@ def budget_key(scope: BudgetScope, text: str) -> str:
         if length == "48":
             network = wider_network_of(network) or network
         if network == UNKNOWN_NETWORK:
-            raise BadRequest("key: name a network by an address in it, such as 203.0.113.7", words="budget_network")
+            raise BadRequest("key: specify a network by an IP address in it, such as 203.0.113.7", words="budget_network")
         return network
     if scope is BudgetScope.ORGANIZATION:
         try:
@@ -234,16 +234,16 @@ def budget_key(scope: BudgetScope, text: str) -> str:
             raise BadRequest("key: name the organization by its id", words="budget_organization") from None
     domain = mail_domain(Email(f"somebody@{text}"))
     if "." not in domain.strip(".") or " " in domain:
-        raise BadRequest("key: name a mail domain, such as acme.example", words="budget_domain")
+        raise BadRequest("key: specify an email domain, such as acme.example", words="budget_domain")
     if domain in FREE_MAIL:
-        raise BadRequest("key: anybody can have an address there, so this domain has no budget", words="budget_free_mail")
+        raise BadRequest("key: anyone can have an email address in this domain, so it has no email rate limit", words="budget_free_mail")
     return domain
 
 
 def require_end(until: datetime, now: datetime) -> None:
     """Raises `BadRequest` for an exception that is over already, or lasts too long."""
     if until <= now:
-        raise BadRequest("until: this moment is past", words="budget_end_past")
+        raise BadRequest("until: this time is in the past", words="budget_end_past")
     if until > now + LONGEST_EXCEPTION:
         raise BadRequest(
             f"until: at most {LONGEST_EXCEPTION.days} days from now", words="budget_end_far", values={"days": LONGEST_EXCEPTION.days}
@@ -293,7 +293,7 @@ REFUSED_DOMAIN: Final = "registration_domain"
 
 
 class RegistrationClosed(Forbidden):
-    text = "Nobody can register here. If you are invited, open the link of the invitation"
+    text = "Registration is closed. If you are invited, open the link of the invitation"
 
 
 class RegistrationRule(Frozen, kw_only=True):
@@ -332,7 +332,7 @@ class RegistrationRule(Frozen, kw_only=True):
         """The refusal does not depend on the address beyond its domain, so it tells nobody who has an account."""
         if self.policy in WITHOUT_FORM:
             return RegistrationClosed(words="registration_closed", detail=f"registration: {self.policy}")
-        message = "email: an address of this mail domain cannot be registered here"
+        message = "email: addresses of this email domain cannot be registered here"
         return BadRequest(message, words=REFUSED_DOMAIN, detail=f"registration: {self.policy}")
 
 

@@ -42,7 +42,7 @@ IMPERSONATION_LIFETIME: Final = timedelta(hours=1)
 # find the session.
 GREATEST_DEPTH: Final = 32
 # The sentence for a refused agent.
-AGENTS_FORBIDDEN: Final = "The organization does not let agents act for its people"
+AGENTS_FORBIDDEN: Final = "AI agents are blocked in this organization"
 # Of an agent's access tokens.
 AGENT_TOKEN_LIFETIME: Final = timedelta(minutes=5)
 
@@ -164,7 +164,7 @@ class Parent(Frozen):
     def require_room(self) -> None:
         """Raises `BadRequest` when a session opened from this one would have too many ancestors."""
         if self.depth >= GREATEST_DEPTH:
-            raise BadRequest("This session was opened through too many other sessions: sign in again", words="session_too_deep")
+            raise BadRequest("This session was started through too many other sessions: sign in again", words="session_too_deep")
 
 
 class Doors(Frozen):

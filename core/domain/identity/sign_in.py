@@ -58,7 +58,7 @@ class Tries(Frozen):
 
 
 TOKENS_BOUND: Final = (
-    "The tokens of this service are bound to a key: sign in through /oauth/authorize, and redeem the code with a proof (DPoP)"
+    "The tokens of this service are bound to a key: sign in through /oauth/authorize, and redeem the code with a DPoP proof"
 )
 
 
@@ -108,11 +108,13 @@ def open_context(destination: Destination | None, *, key: KeyThumbprint | None =
     `SecondFactorRequired`, and `TermsRequired`.
     """
     if destination is None:
-        raise NotFound("There is no such service", words="service_unknown")
+        raise NotFound("Service not found", words="service_unknown")
     if not destination.is_open:
         raise OrganizationNotActive
     if destination.is_agent:
-        raise Forbidden("This service is an agent: it acts for people at APIs, and nobody signs in to it", words="agent_signs_nobody_in")
+        raise Forbidden(
+            "This service is an agent: it acts for people at APIs, and people cannot sign in to it", words="agent_signs_nobody_in"
+        )
     if gives_tokens and lacks_key(binds_tokens=destination.binds_tokens, key=key):
         raise Forbidden(TOKENS_BOUND)
     require_admitted(is_admitted=destination.admits, owes_second_factor=destination.owes_second_factor, owes_terms=destination.owes_terms)

@@ -76,7 +76,7 @@ class TermsChange(Frozen):
         if self.due_at <= now and not (standing is not None and stays and standing.due_at == self.due_at):
             raise BadRequest("due_at: must be in the future, so that people have time to accept", words="terms_due_past")
         if not stays and len(before) >= MOST_VERSIONS:
-            raise BadRequest(f"version: at most {MOST_VERSIONS} versions are kept", words="terms_most", values={"most": MOST_VERSIONS})
+            raise BadRequest(f"version: at most {MOST_VERSIONS} versions are stored", words="terms_most", values={"most": MOST_VERSIONS})
         return TermsChange(version, address, self.due_at)
 
 
@@ -142,7 +142,7 @@ def require_accepted(due: datetime | None, now: datetime) -> None:
 
 
 def another_version() -> Conflict:
-    return Conflict("version: this is not the version in force: read the terms again", words="terms_changed")
+    return Conflict("version: not the current version: read the terms again", words="terms_changed")
 
 
 def terms_set(before: TermsVersion | None, after: TermsVersion, actor: Actor) -> Event:
@@ -182,7 +182,9 @@ def terms_address(text: str) -> str:
     """People open it by themselves; we never call it. Only https, so that nobody on the way can change what people read."""
     address = text.strip()
     if len(address) > LONGEST_ADDRESS:
-        raise BadRequest(f"address: at most {LONGEST_ADDRESS} characters", words="text_too_long", values={"most": LONGEST_ADDRESS})
+        raise BadRequest(
+            f"address: the URL has at most {LONGEST_ADDRESS} characters", words="text_too_long", values={"most": LONGEST_ADDRESS}
+        )
     try:
         place = destination(address)
     except NotADestination as refusal:

@@ -216,7 +216,7 @@ class ComparedTexts(Frozen):
 def require_seen(held: OrganizationTexts, version: str) -> None:
     """Raises `Conflict` when the texts are not those that the platform owner has seen, and `BadRequest` when they have a yes already."""
     if held.version != version:
-        raise Conflict("version: the organization has other texts now; read them again", words="text_approval_stale")
+        raise Conflict("version: the custom text of the organization has changed; read it again", words="text_approval_stale")
     if held.approved:
         raise BadRequest("These texts are approved already", words="text_approval_done")
 

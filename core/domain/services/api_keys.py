@@ -129,7 +129,7 @@ def key_expiry(days: int | None, now: datetime) -> datetime | None:
         return None
     if not 1 <= days <= LONGEST_LIFE:
         raise BadRequest(
-            f"expires_in_days: 1 to {LONGEST_LIFE}, or leave it out for a key that does not expire",
+            f"expires_in_days: 1 to {LONGEST_LIFE}, or omit it for a key that does not expire",
             words="key_life",
             values={"most": LONGEST_LIFE},
         )
@@ -141,7 +141,7 @@ def require_grantable(permissions: Iterable[Permission], held: Collection[Capabi
     missing = [permission for permission in permissions if permission.capability not in held]
     if missing:
         needed = ", ".join(f"{permission} (needs {permission.capability})" for permission in missing)
-        raise Forbidden(f"permissions: you cannot give a key what you may not do yourself: {needed}", words="rights_missing")
+        raise Forbidden(f"permissions: you cannot grant a key permissions that you do not have: {needed}", words="rights_missing")
 
 
 def require_room_for_api_key(count: int) -> None:

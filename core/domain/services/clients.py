@@ -176,11 +176,11 @@ def _parts(text: str, field: str) -> tuple[str, str | None, str]:
         raise BadRequest(f"{field}: must not have a fragment", words="no_fragment")
     if not _CHARACTERS.fullmatch(text) or _ENCODED_CONTROL.search(text):
         raise BadRequest(
-            f"{field}: has a character that a URI cannot have (RFC 3986), or a *, which is no wildcard here", words="uri_character"
+            f"{field}: has a character that a URI cannot have (RFC 3986), or a *: wildcards are not supported", words="uri_character"
         )
     found = _URI.fullmatch(text)
     if found is None:
-        raise BadRequest(f"{field}: must begin with a scheme in lower case, such as https:", words="scheme_missing")
+        raise BadRequest(f"{field}: must begin with a lowercase scheme, such as https:", words="scheme_missing")
     authority, path = found["authority"], found["path"]
     if authority is not None and "@" in authority:
         raise BadRequest(f"{field}: must not contain a user name or password", words="no_password_in_address")

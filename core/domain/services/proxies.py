@@ -193,17 +193,17 @@ def checked(settings: ProxySettings) -> ProxySettings:
         if len(ones) > most:
             raise BadRequest(f"{field}: at most {most}", words="field_list", values={"most": most})
     if len(set(hosts)) < len(hosts):
-        raise BadRequest("hosts: each may appear only once", words="field_once")
+        raise BadRequest("hosts: each can be listed only once", words="field_once")
     rules = settings.path_rules
     seen: set[str] = set()
     for at, rule in enumerate(rules):
         # Two rules that differ in case alone: for an application that knows no case, one of them never fits.
         if rule.folded in seen:
-            raise BadRequest(f"rules[{at}]: another rule has this path already, so this one never fits", words="proxy_rule_twice")
+            raise BadRequest(f"rules[{at}]: another rule already has this path, so this one never applies", words="proxy_rule_twice")
         seen.add(rule.folded)
     headers = [parsed_header(line, f"headers[{at}]") for at, line in enumerate(settings.headers)]
     if len({header.name.lower() for header in headers}) < len(headers):
-        raise BadRequest("headers: each may appear only once", words="field_once")
+        raise BadRequest("headers: each can be listed only once", words="field_once")
     if settings.idle_minutes is not None and not SHORTEST_IDLE <= settings.idle_minutes <= LONGEST_IDLE:
         raise BadRequest(
             f"idle_minutes: {SHORTEST_IDLE} to {LONGEST_IDLE}, or null",
@@ -248,18 +248,18 @@ def parsed_rule(line: str, field: str = "rules") -> PathRule:
             demand = PathDemand(DemandKind(kind), name)
         case _:
             raise BadRequest(
-                f"{field}: a path and what it asks for: `/public open`, `/ signed_in`, `/admin role editor` or `/docs permission read`",
+                f"{field}: a path and its requirement: `/public open`, `/ signed_in`, `/admin role editor` or `/docs permission read`",
                 words="proxy_rule",
             )
     path = path if path == "/" else path.removesuffix("/")
     place = place_of(quote(path, safe=_AS_THEY_ARE))
     if place is None or place.text != path:
         raise BadRequest(
-            f"{field}: {path} never fits: a rule's path is plain, with a slash first, no `//`, no `..`, no %, no ; and no query",
+            f"{field}: {path} never matches: a rule's path begins with a slash and has no `//`, no `..`, no %, no ; and no query",
             words="proxy_rule_never",
         )
     if is_within(place.folded, OWN_PATH):
-        raise BadRequest(f"{field}: what is below {OWN_PATH} is Postern's own, so the rule never fits", words="proxy_rule_ours")
+        raise BadRequest(f"{field}: paths below {OWN_PATH} belong to Postern, so the rule never applies", words="proxy_rule_ours")
     return PathRule(path, place.folded, demand)
 
 
@@ -269,12 +269,12 @@ def parsed_header(line: str, field: str = "headers") -> ToldHeader:
     name = header.name.lower()
     if name in _TAKEN or name.startswith(_TAKEN_BEGINNINGS):
         raise BadRequest(
-            f"{field}: {header.name} means something to proxies, browsers or Postern: choose another name", words="proxy_header_taken"
+            f"{field}: {header.name} has a meaning for proxies, browsers or Postern: choose another name", words="proxy_header_taken"
         )
     if name in _NAMING and header.part not in _UNIQUE:
         raise BadRequest(
-            f"{field}: an application takes {header.name} for an account, and two people may share {header.part}: tell it"
-            f" {', '.join(sorted(_UNIQUE))}",
+            f"{field}: applications use {header.name} as the account, and two people may share {header.part}: use "
+            f"{', '.join(sorted(_UNIQUE))}",
             words="proxy_header_shared",
         )
     return header
@@ -284,7 +284,7 @@ def _header(line: str, field: str) -> ToldHeader:
     words = line.split() if len(line) <= LONGEST_HEADER else []
     if len(words) != 2 or words[1] not in set(TellingPart) or not _HEADER.fullmatch(words[0]):
         raise BadRequest(
-            f"{field}: a header of letters, digits and -, and what it tells ({', '.join(TellingPart)}), as in `Remote-User email`",
+            f"{field}: a header of letters, digits and -, and its value ({', '.join(TellingPart)}), as in `Remote-User email`",
             words="proxy_header",
         )
     return ToldHeader(words[0], TellingPart(words[1]))
@@ -294,7 +294,7 @@ def require_proxy(service: Service) -> None:
     """Raises `BadRequest`."""
     if service.service_type is not ServiceType.PROXY:
         raise BadRequest(
-            f"This is a {service.service_type} service; only a service of the type proxy stands behind one", words="proxy_other"
+            f"This is a {service.service_type} service; only a service of the type proxy can be behind a reverse proxy", words="proxy_other"
         )
 
 
@@ -305,7 +305,8 @@ def require_known(settings: ProxySettings, roles: Collection[str], permissions: 
         known = roles if demand.kind is DemandKind.ROLE else permissions if demand.kind is DemandKind.PERMISSION else (demand.name,)
         if demand.name not in known:
             raise BadRequest(
-                f"rules[{at}]: the application has no {demand.kind} {demand.name}, so nobody could meet the rule", words="proxy_rule_nobody"
+                f"rules[{at}]: the application has no {demand.kind} {demand.name}, so no one could satisfy the rule",
+                words="proxy_rule_nobody",
             )
 
 
@@ -370,7 +371,7 @@ def domains_above(host: str) -> tuple[str, ...]:
 
 def unproved(host: str) -> BadRequest:
     return BadRequest(
-        f"hosts: {host} lies in no domain that the organization has proved. Prove the domain, or ask a platform owner to set the host",
+        f"hosts: {host} is not in a verified domain of the organization. Verify the domain, or ask a platform owner to set the host",
         words="proxy_host_unproved",
         values={"host": host},
     )

@@ -71,7 +71,7 @@ def resource_identifier(text: str) -> ResourceIdentifier:
     found = _URI.fullmatch(text) if _CHARACTERS.fullmatch(text) else None
     if found is None:
         raise BadRequest(
-            "identifier: must be an address such as https://api.example.com/orders, in the characters of a URI (RFC 3986), without * and '",
+            "identifier: must be a URI such as https://api.example.com/orders, in the characters of RFC 3986, without * and '",
             words="resource_identifier_malformed",
         )
     if "@" in found["authority"]:
@@ -89,17 +89,17 @@ def _host(scheme: str, authority: str) -> str:
         raise BadRequest("identifier: the port must be a number from 1 to 65535, without a zero before it", words="resource_port")
     if port is not None and port == _DEFAULT_PORTS.get(scheme):
         raise BadRequest(
-            f"identifier: leave out :{port}, the port that {scheme} has anyway: programs drop it, so the bytes would differ",
+            f"identifier: omit :{port}, the default port of {scheme}: clients omit it, so the bytes would differ",
             words="resource_port",
         )
     if host != host.lower():
         raise BadRequest(
-            "identifier: write the host in small letters: programs do so, and the bytes would differ",
+            "identifier: write the host in lowercase: clients do so, so the bytes would differ",
             words="resource_host_case",
         )
     if not _is_host(host):
         raise BadRequest(
-            "identifier: the host must be a name such as api.example.com, without a dot at its end, or an address in its usual form",
+            "identifier: the host must be a name such as api.example.com, without a trailing dot, or an IP address in its usual form",
             words="resource_host",
         )
     return host
@@ -122,7 +122,7 @@ def _require_scheme(scheme: str, host: str) -> None:
     if scheme != "https":
         raise BadRequest("identifier: must begin with https://, or with http:// on localhost, 127.0.0.1 or [::1]", words="redirect_https")
     if host in LOOPBACK or _is_this_machine(host):
-        raise BadRequest("identifier: an address of this very machine begins with http://localhost", words="resource_loopback")
+        raise BadRequest("identifier: a local identifier begins with http://localhost", words="resource_loopback")
 
 
 def _is_this_machine(host: str) -> bool:
@@ -137,18 +137,18 @@ def _is_this_machine(host: str) -> bool:
 def _require_one_form(path: str, query: str | None) -> None:
     if not path:
         raise BadRequest(
-            "identifier: write a slash after the host: programs that parse addresses add it, so the bytes would differ",
+            "identifier: add a slash after the host: clients that parse URLs add it, so the bytes would differ",
             words="resource_slash",
         )
     if "[" in path or "]" in path or "[" in (query or "") or "]" in (query or ""):
-        raise BadRequest("identifier: brackets belong around an IPv6 address alone", words="resource_path")
+        raise BadRequest("identifier: brackets are only for IPv6 addresses", words="resource_path")
     if any(map(_DOT_SEGMENT.fullmatch, path.split("/"))):
         raise BadRequest(
-            "identifier: the path must not have segments of one or two dots: programs resolve them, so the bytes would differ",
+            "identifier: the path must not have segments of one or two dots: clients resolve them, so the bytes would differ",
             words="resource_path",
         )
     if query == "?":
-        raise BadRequest("identifier: leave out the ? that nothing follows: some programs drop it", words="resource_query")
+        raise BadRequest("identifier: omit the trailing ?: some clients omit it", words="resource_query")
     for code in _ENCODED.findall(path + (query or "")):
         letter = chr(int(code, 16))
         if code != code.upper() or _UNRESERVED.fullmatch(letter) or letter < " " or letter == "\x7f":

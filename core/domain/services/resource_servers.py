@@ -288,7 +288,7 @@ def checked_scopes(scopes: Sequence[ResourceScope], kept: Collection[str] = (), 
     names = [scope.name for scope in scopes]
     for at, name in enumerate(names):
         if name in names[:at]:
-            raise BadRequest(f"scopes[{at}].name: each name may appear only once", words="field_once")
+            raise BadRequest(f"scopes[{at}].name: each name can be used only once", words="field_once")
     return tuple(_scope(scope, f"scopes[{at}]", kept, has_service=has_service) for at, scope in enumerate(scopes))
 
 
@@ -308,15 +308,15 @@ def _scope(scope: ResourceScope, field: str, kept: Collection[str], *, has_servi
     description = typed_line(f"{field}.description", scope.description)
     if not 1 <= len(description) <= LONGEST_DESCRIPTION:
         raise BadRequest(
-            f"{field}.description: 1 to {LONGEST_DESCRIPTION} characters: people read it before they allow something",
+            f"{field}.description: 1 to {LONGEST_DESCRIPTION} characters: people read it before they give consent",
             words="field_length",
             values={"least": 1, "most": LONGEST_DESCRIPTION},
         )
     if has_markup(description):
-        raise BadRequest(f"{field}.description: plain words, without links and markup", words="plain_words")
+        raise BadRequest(f"{field}.description: plain text, without links and markup", words="plain_words")
     if scope.permission is not None and not has_service:
         raise BadRequest(
-            f"{field}.permission: a permission is one of the service that stands for the API, so service_slug must name that service",
+            f"{field}.permission: must be a permission of the service that represents the API, so service_slug must be set to that service",
             words="permission_needs_service",
         )
     return replace(scope, description=description, acr_values=_acr_values(scope, field))
@@ -326,7 +326,7 @@ def _acr_values(scope: ResourceScope, field: str) -> tuple[str, ...]:
     """Also checks the age that the scope asks for. Raises `BadRequest`."""
     if not set(scope.acr_values) <= {TWO_FACTORS}:
         raise BadRequest(
-            f"{field}.acr_values: {TWO_FACTORS} asks for a second factor, and there is no other value: each sign-in reaches {ONE_FACTOR}",
+            f"{field}.acr_values: {TWO_FACTORS} requires MFA, and no other value is supported: each sign-in reaches {ONE_FACTOR}",
             words="scope_acr",
         )
     if scope.max_age is not None and not SHORTEST_MAX_AGE <= scope.max_age <= LONGEST_MAX_AGE:

@@ -55,7 +55,7 @@ def checked_claim(claim: ServiceClaim) -> ServiceClaim:
     # An assertion has no protocol's names: its attributes are the receiver's own words.
     if is_reserved(claim.name) and claim.into != (ClaimPlace.SAML,):
         raise BadRequest(
-            f"name: Postern's own tokens and the standards use {claim.name!r}; only into saml it may have this name",
+            f"name: {claim.name!r} is reserved for Postern's own tokens and the standards; it is only allowed in saml",
             words="claim_name_reserved",
         )
     _require_argument(claim)
@@ -74,7 +74,7 @@ def _require_argument(claim: ServiceClaim) -> None:
             _require_constant(claim)
         case _:
             if claim.argument is not None:
-                raise BadRequest(f"argument: the source {claim.source} takes none", words="claim_takes_none")
+                raise BadRequest(f"argument: the source {claim.source} has no argument", words="claim_takes_none")
 
 
 def _require_constant(claim: ServiceClaim) -> None:
@@ -83,7 +83,7 @@ def _require_constant(claim: ServiceClaim) -> None:
         raise BadRequest("argument: for the source constant, the value; it must not be null", words="claim_constant")
     _require_plain(value, DEEPEST_CONSTANT)
     if len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()) > LARGEST_CONSTANT:
-        raise BadRequest(f"argument: a constant takes at most {LARGEST_CONSTANT} bytes of JSON", words="claim_constant_unfit")
+        raise BadRequest(f"argument: a constant has at most {LARGEST_CONSTANT} bytes of JSON", words="claim_constant_unfit")
     if ClaimPlace.SAML in claim.into and not _fits_assertion(value):
         raise BadRequest(
             "argument: into saml, a constant is a text, a number, true or false, or a list of these", words="claim_constant_unfit"

@@ -282,8 +282,8 @@ def require_may_assign(to: Assignee, *, is_owner: bool, is_proved: bool) -> None
     """An owner alone lets a directory decide who holds a role, and with a fresh proof. Raises `Forbidden`."""
     if needs_owner(to) and not (is_owner and is_proved):
         raise Forbidden(
-            "A directory decides who is in this team, or in a team that has this role of the organization. So only the owner of the"
-            " organization assigns a role to it, after a fresh proof",
+            "A directory decides who is in this team, or in a team that has this role of the organization. Only the owner of the "
+            "organization can assign a role to it, after verifying their identity again",
             words="owner_with_proof",
         )
 

@@ -87,7 +87,8 @@ class HeldServiceUser(Frozen):
         """Raises `Forbidden` for an account that only its owner can move."""
         if not self.is_movable:
             raise Forbidden(
-                "The owner has proved this address, or others use the account too: only its owner can change it", words="platform_can_help"
+                "The owner has verified this email address, or others also use the account: only its owner can change it",
+                words="platform_can_help",
             )
 
     def fate(self) -> AccountFate:
@@ -214,7 +215,8 @@ def require_reachable(page: Page, search: str) -> None:
     """A search does not show pages this far back. The reader searches for a longer text instead. Raises `BadRequest`."""
     if search and _is_far(page):
         raise BadRequest(
-            f"page: a search ends after {MOST_ROWS_COUNTED} end users; search for a longer part of the address", words="search_narrower"
+            f"page: a search ends after {MOST_ROWS_COUNTED} end users; search for a longer part of the email address",
+            words="search_narrower",
         )
 
 

@@ -193,7 +193,7 @@ class NewService(ServiceSettings, kw_only=True):
         if self.service_type is ServiceType.METADATA:
             raise _made_by_its_document()
         if self.service_type is ServiceType.PROXY and self.redirect_uris:
-            raise BadRequest("redirect_uris: the hosts of the proxy say them (PATCH …/proxy)", words="proxy_redirects")
+            raise BadRequest("redirect_uris: set by the hosts of the reverse proxy (PATCH …/proxy)", words="proxy_redirects")
         settings = {**values_of(self), "metadata": self.metadata or {}}
         if self.profile is SecurityProfile.FAPI2:
             settings["dpop_bound_access_tokens"] = True
@@ -349,10 +349,12 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     if ServiceType.PROXY in {service.service_type, after_type := said.get("service_type", service.service_type)}:
         if after_type is not service.service_type:
             raise BadRequest(
-                "service_type: an application behind a proxy stays one, and no other becomes one: create a new service", words="proxy_type"
+                "service_type: an application behind a reverse proxy cannot change its type, and no other can become one: create a new "
+                "service",
+                words="proxy_type",
             )
         if list(said.get("redirect_uris", service.redirect_uris)) != list(service.redirect_uris):
-            raise BadRequest("redirect_uris: the hosts of the proxy say them (PATCH …/proxy)", words="proxy_redirects")
+            raise BadRequest("redirect_uris: set by the hosts of the reverse proxy (PATCH …/proxy)", words="proxy_redirects")
     if isinstance(change.jwks_uri, str):
         said["jwks_fetched_at"] = now
     elif "jwks" in said:
@@ -392,7 +394,7 @@ def _agency(service: Service, change: ServiceChange, now: datetime) -> Mapping[s
 
 def _made_by_its_document() -> BadRequest:
     return BadRequest(
-        "service_type: nobody makes a metadata client; it comes when an application with a document first asks for an API",
+        "service_type: a metadata client cannot be created; it is added when an application with a metadata document first requests an API",
         words="made_by_document",
     )
 
@@ -433,7 +435,7 @@ def with_logo(service: Service, digest: str | None, now: datetime) -> Service:
     that nobody here vouches for it.
     """
     if digest is not None and service.service_type is ServiceType.METADATA:
-        raise BadRequest("Nobody has registered this application, so it has no logo here", words="logo_of_unregistered")
+        raise BadRequest("This application is not registered by an organization, so it has no logo", words="logo_of_unregistered")
     return service if digest == service.logo_digest else replace(service, logo_digest=digest, updated_at=now)
 
 
@@ -511,7 +513,8 @@ def checked_settings(service: _Settings) -> _Settings:
     _require_session_bounds(service)
     if service.dpop_bound_access_tokens and service.service_type is ServiceType.PROXY:
         raise BadRequest(
-            "dpop_bound_access_tokens: an application behind a proxy has cookies and no tokens to bind", words="proxy_binds_nothing"
+            "dpop_bound_access_tokens: an application behind a reverse proxy uses cookies and has no tokens to bind",
+            words="proxy_binds_nothing",
         )
     if service.profile is SecurityProfile.FAPI2:
         _require_fapi2(service)
@@ -547,7 +550,7 @@ def _require_fapi2(service: ServiceSettings) -> None:
     keys: Any = () if service.jwks is None else service.jwks["keys"]
     if not any(isinstance(key, Mapping) and key.get("alg") != "RS256" for key in keys):
         raise BadRequest(
-            "profile: fapi2 needs jwks or jwks_uri, with a key for PS256, ES256 or EdDSA; client secrets count no more",
+            "profile: fapi2 requires jwks or jwks_uri, with a key for PS256, ES256 or EdDSA; client secrets are no longer accepted",
             words="profile_keys",
         )
     if any(not uri.startswith("https://") for uri in service.redirect_uris):
@@ -594,7 +597,7 @@ def _frame_address(service: ServiceSettings) -> str | None:
         return None
     if service.service_type is ServiceType.PROXY:
         raise BadRequest(
-            "frontchannel_logout_uri: an application behind a proxy has no page of its own, and hears of a sign-out with its next request",
+            "frontchannel_logout_uri: an application behind a reverse proxy has no logout page, and is signed out with its next request",
             words="proxy_frames",
         )
     return frame_address(uri, service.redirect_uris)
@@ -627,4 +630,4 @@ def _require_few_and_different(given: Sequence[str], field: str, most: int) -> N
     if len(given) > most:
         raise BadRequest(f"{field}: at most {most}", words="field_list", values={"most": most})
     if len(set(given)) < len(given):
-        raise BadRequest(f"{field}: each may appear only once", words="field_once")
+        raise BadRequest(f"{field}: each can be listed only once", words="field_once")

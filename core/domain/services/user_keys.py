@@ -167,9 +167,9 @@ class UserKeyPlace(Frozen, kw_only=True):
         if self.standing is UserStanding.STRANGER:
             raise NotFound("The service has no such user", words="user_keys_listed")
         if not self.settings.enabled:
-            raise Forbidden("The application has not turned keys of users on", words="user_keys_off")
+            raise Forbidden("The application has not turned on user API keys", words="user_keys_off")
         if self.standing is UserStanding.LISTED:
-            raise Forbidden("The user has never signed in to the service, so nobody makes keys for the user", words="user_keys_listed")
+            raise Forbidden("The user has never signed in to the service, so no keys can be created for the user", words="user_keys_listed")
         if self.standing is UserStanding.BARRED:
             raise Forbidden("The service does not admit the user now", words="user_keys_barred")
 
@@ -236,8 +236,8 @@ def checked(settings: UserKeySettings) -> UserKeySettings:
     """Raises `BadRequest`."""
     if settings.prefix is not None and (not _PREFIX.fullmatch(settings.prefix) or _OURS.fullmatch(settings.prefix)):
         raise BadRequest(
-            f"prefix: {SHORTEST_PREFIX} to {LONGEST_PREFIX} of a-z, 0-9 and _, with a letter first and no _ at the end; not sk, cs, scim,"
-            " whsec or one that begins with pt and one more letter",
+            f"prefix: {SHORTEST_PREFIX} to {LONGEST_PREFIX} of a-z, 0-9 and _, beginning with a letter and not ending with _; not "
+            "sk, cs, scim, whsec or pt and one more letter",
             words="user_key_prefix",
             values={"least": SHORTEST_PREFIX, "most": LONGEST_PREFIX},
         )
@@ -247,7 +247,7 @@ def checked(settings: UserKeySettings) -> UserKeySettings:
         raise BadRequest(f"most_keys: 1 to {MOST_KEYS}", words="number_range", values={"least": 1, "most": MOST_KEYS})
     if settings.longest_days is not None and not 1 <= settings.longest_days <= LONGEST_LIFE:
         raise BadRequest(
-            f"longest_days: 1 to {LONGEST_LIFE}, or null for keys that need no end",
+            f"longest_days: 1 to {LONGEST_LIFE}, or null for keys that do not expire",
             words="number_range",
             values={"least": 1, "most": LONGEST_LIFE},
         )
@@ -258,7 +258,7 @@ def key_scopes(wanted: Collection[str], place: UserKeyPlace) -> tuple[str, ...]:
     """Each scope once, in the order of the API. Raises `BadRequest` for a scope that the person may not give."""
     offered = [scope.name for scope in place.offered]
     if unknown := [name for name in wanted if name not in offered]:
-        raise BadRequest(f"scopes: the user cannot give a key {unknown[0]}", words="user_key_scope")
+        raise BadRequest(f"scopes: the user cannot grant {unknown[0]} to a key", words="user_key_scope")
     return tuple(name for name in offered if name in wanted)
 
 
@@ -275,7 +275,7 @@ def user_key_expiry(days: int | None, settings: UserKeySettings, now: datetime) 
 def require_room(count: int, settings: UserKeySettings) -> None:
     if count >= settings.most_keys:
         raise BadRequest(
-            f"A user has at most {settings.most_keys} keys at this service: end one first",
+            f"A user can have at most {settings.most_keys} keys at this service: revoke one first",
             words="limit_reached",
             values={"most": settings.most_keys},
         )

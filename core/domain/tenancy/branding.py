@@ -82,7 +82,7 @@ def look_picture(content: bytes, bounds: PictureBounds, declared: str = "") -> L
     if picture.media_type not in bounds.types:
         raise BadRequest("The picture must be PNG or WebP", words="favicon_type")
     if is_animated(picture.media_type, picture.content):
-        raise BadRequest("The picture moves: send one that stands still", words="picture_animated")
+        raise BadRequest("The picture is animated: send a still picture", words="picture_animated")
     image = image_of(picture.content)
     if image is None or not image.fits(bounds.most_pixels):
         raise BadRequest(
@@ -173,7 +173,7 @@ def logo_of(status: int, content: bytes) -> Logo:
     """The logo in the answer to our request. Raises `BadRequest`."""
     if status != 200:
         raise BadRequest(
-            f"logo_url: the server answered {status} in place of a picture; redirects are not followed",
+            f"logo_url: the server answered {status} instead of a picture; redirects are not followed",
             words="logo_status",
             values={"status": status},
         )
@@ -188,7 +188,7 @@ def logo_of(status: int, content: bytes) -> Logo:
                 values={"most": MOST_LOGO_PIXELS},
             )
         return Logo(image.media_type, content)
-    raise BadRequest("logo_url: there is no PNG, JPEG, WebP or GIF picture", words="picture_unknown")
+    raise BadRequest("logo_url: the URL does not return a PNG, JPEG, WebP or GIF image", words="picture_unknown")
 
 
 def picture_changed(organization: OrganizationId, kind: LookPicture, before: OrganizationLook, actor: Actor) -> Event:
@@ -245,7 +245,7 @@ def _second_color(text: str | None) -> str | None:
         return color
     nearest = nearest_color(color, LIGHT_GROUNDS, ColorUse.LINKS.needed)
     raise BadRequest(
-        f"second_color: links in {color} cannot be read on light ground; the nearest colour that can is {nearest}",
+        f"second_color: links in {color} are not readable on a light background; the nearest readable color is {nearest}",
         words="color_pale",
         values={"nearest": nearest},
     )

@@ -82,7 +82,7 @@ def domain_name(text: str) -> str:
         name = ""
     if not _LABELS.fullmatch(name) or len(name) > _LONGEST or address_of(name) is not None:
         raise BadRequest(
-            "domain: must be a domain of yours, such as login.example.com; write other letters in ASCII (xn--…)", words="domain_malformed"
+            "domain: must be your own domain, such as login.example.com; write other letters in ASCII (xn--…)", words="domain_malformed"
         )
     return name
 
@@ -171,7 +171,9 @@ def route_domain(text: str) -> str:
     """The name of the domain. Raises `BadRequest`."""
     name = domain_name(text)
     if name in FREE_MAIL:
-        raise BadRequest("domain: anybody can have an address there, so it cannot be an organization's own", words="domain_for_anybody")
+        raise BadRequest(
+            "domain: anyone can have an email address in this domain, so it cannot be an organization's own", words="domain_for_anybody"
+        )
     return name
 
 

@@ -140,21 +140,21 @@ def _digest(parts: list[str]) -> str:
 
 
 class HookTooNew(Conflict):
-    text = "The hook has to stand in shadow for an hour, or for a hundred questions, before it may count"
+    text = "The hook must be report-only for 1 hour, or for 100 requests, before it can be enforced"
 
     def __init__(self) -> None:
         super().__init__(words="hook_too_new")
 
 
 class HookSeenDiffers(Conflict):
-    text = "The hook, or what its report shows, has changed since you looked: look once more"
+    text = "The hook or its report has changed since you read it: read it again"
 
     def __init__(self) -> None:
         super().__init__(words="hook_seen_differs")
 
 
 class HookWithoutSecret(Conflict):
-    text = "The hook has no secret, so nobody asks it: give it a new one first"
+    text = "The hook has no secret, so it is not called: rotate its secret first"
 
     def __init__(self) -> None:
         super().__init__(words="hook_without_secret")
@@ -179,9 +179,9 @@ def hook_destination(text: str) -> OutboundDestination:
     try:
         found = destination(text)
     except NotADestination as refusal:
-        raise BadRequest(f"address: {refusal}", words="web_address") from None
+        raise BadRequest(f"address: the URL {refusal}", words="web_address") from None
     if found.scheme != "https" and (found.address is None or is_public(found.address)):
-        raise BadRequest("address: must start with https://", words="web_address")
+        raise BadRequest("address: the URL must start with https://", words="web_address")
     return found
 
 

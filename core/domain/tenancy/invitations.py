@@ -253,7 +253,7 @@ class InvitationOffer(Frozen):
 def require_invitable(email: Email, domains: Sequence[str]) -> None:
     """Raises `BadRequest` for an address whose domain the organization's sign-in rules do not allow."""
     if not is_invitable(email, domains):
-        message = f"email: this organization invites only addresses of {', '.join(domains)}"
+        message = f"email: this organization invites only email addresses of {', '.join(domains)}"
         raise BadRequest(message, words="invitation_domain", values={"domains": ", ".join(domains)})
 
 

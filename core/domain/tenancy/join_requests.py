@@ -127,7 +127,7 @@ class Asking(Frozen, kw_only=True):
             )
         if self.awaits_role:
             raise BadRequest(
-                "This person has a pending invitation with another role: let them accept it, or revoke it first",
+                "This person has a pending invitation with another role: wait until it is accepted, or revoke it first",
                 words="invited_with_another_role",
             )
         if self.member_count >= self.user_limit.max_users:

@@ -42,7 +42,7 @@ MOST_KEYS: Final = 100
 """The limit for one organization, and for the platform. Expired keys count too, until somebody ends them or the janitor deletes them."""
 MOST_LISTED: Final = 1000
 """The most API keys, client secrets and invitations, of each, that a list of what a key has made names."""
-CLOSED: Final = "Management keys do not open this endpoint"
+CLOSED: Final = "Management API keys cannot use this endpoint"
 
 
 class PlatformCapability(StrEnum):
@@ -197,7 +197,9 @@ def end_of_life(days: int, now: datetime) -> datetime:
 
 def require_keys_room(count: int) -> None:
     if count >= MOST_KEYS:
-        raise BadRequest(f"There are at most {MOST_KEYS} management keys: end one first", words="limit_reached", values={"most": MOST_KEYS})
+        raise BadRequest(
+            f"There can be at most {MOST_KEYS} management API keys: revoke one first", words="limit_reached", values={"most": MOST_KEYS}
+        )
 
 
 def management_key_created(key: ManagementKey, actor: Actor) -> Event:

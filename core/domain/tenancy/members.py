@@ -155,7 +155,7 @@ class Member(Frozen):
     def caller(self) -> Caller:
         """For use cases that are closed to management keys. Raises `LookupError` for a key."""
         if self.signed_in is None:
-            raise LookupError("A management key is no person")
+            raise LookupError("A management API key is not a person")
         return self.signed_in
 
     @property

@@ -202,7 +202,7 @@ _TOLD: Final = ("name",)
 
 
 def organization_suspended() -> OrganizationNotActive:
-    message = "The organization is suspended: only the owners of the platform may delete it. Ask them"
+    message = "The organization is suspended: only a platform owner can delete it. Contact a platform owner"
     return OrganizationNotActive(message, words="organization_suspended")
 
 

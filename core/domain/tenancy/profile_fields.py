@@ -208,10 +208,10 @@ def checked_field(field: ProfileField) -> ProfileField:
         raise BadRequest(f"scope: only fields of the installation have one; it is one of {', '.join(FIELD_SCOPES)}", words="field_scope")
     if field.asked_at is not None and not field.is_written_by(FieldWriter.PERSON):
         raise BadRequest(
-            "asked_at: only a field that the person may write can be asked for; add person to written_by", words="field_not_written"
+            "asked_at: people can only be asked for fields that they can edit; add person to written_by", words="field_not_written"
         )
     if field.required and field.asked_at is None:
-        raise BadRequest("required: say in asked_at when the person is asked for a required field", words="field_required_when")
+        raise BadRequest("required: set asked_at, which decides when people are asked for a required field", words="field_required_when")
     return replace(field, label=label, rule=_checked_rule(field.kind, field.rule))
 
 

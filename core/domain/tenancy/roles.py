@@ -153,14 +153,14 @@ def require_grantable(wanted: Collection[Capability], held: Collection[Capabilit
     """Nobody can give capabilities that they do not have. Raises `Forbidden`."""
     missing = sorted(set(wanted) - set(held))
     if missing:
-        raise Forbidden(f"You cannot grant what you do not hold: {', '.join(missing)}", words="cannot_grant")
+        raise Forbidden(f"You cannot grant capabilities that you do not have: {', '.join(missing)}", words="cannot_grant")
 
 
 def require_no_more(theirs: Collection[Capability], held: Collection[Capability]) -> None:
     """Nobody can change or remove a role or a person with more capabilities than their own. Raises `Forbidden`."""
     more = sorted(set(theirs) - set(held))
     if more:
-        raise Forbidden(f"Only somebody who also holds these may do this: {', '.join(more)}", words="rights_missing")
+        raise Forbidden(f"Only a person who also has these capabilities can do this: {', '.join(more)}", words="rights_missing")
 
 
 def kept_permissions(names: Collection[str]) -> frozenset[Capability]:

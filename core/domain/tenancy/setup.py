@@ -131,7 +131,7 @@ class SetupLinkRefused(Forbidden):
 
 
 class SetupLinkUnknown(NotFound):
-    text = "There is no such set-up link"
+    text = "Setup link not found"
 
     def __init__(self) -> None:
         super().__init__(words="setup_unknown")
@@ -180,7 +180,7 @@ def require_may_make(purposes: Sequence[SetupPurpose], held: frozenset[Capabilit
     """Nobody makes a link that does what they may not do. Raises `Forbidden`."""
     missing = sorted(frozenset[Capability]().union(*(_NEEDED[one] for one in purposes)) - held)
     if missing:
-        raise Forbidden(f"A link for these purposes takes {', '.join(missing)}", words="rights_missing")
+        raise Forbidden(f"A link for these purposes requires {', '.join(missing)}", words="rights_missing")
 
 
 def user_name(text: str) -> str:
@@ -194,7 +194,7 @@ def user_name(text: str) -> str:
 def require_links_room(count: int) -> None:
     if count >= MOST_LINKS:
         raise BadRequest(
-            f"An organization has at most {MOST_LINKS} set-up links: ended ones go after thirty days",
+            f"An organization can have at most {MOST_LINKS} setup links: expired and revoked ones are deleted after 30 days",
             words="setup_links_most",
             values={"most": MOST_LINKS},
         )
@@ -232,8 +232,8 @@ def _event(name: str, link: SetupLink, actor: Actor, details: dict[str, Json], *
 
 MOST_DOMAINS: Final = 10
 """The limit of one link."""
-IN_HAND: Final = "A set-up link that activates by itself has this in hand: revoke the link first, or wait until it is handed over"
-NOT_HANDED_OVER: Final = "Whoever has the set-up link has not handed these settings over"
+IN_HAND: Final = "A setup link that activates by itself is in use for this: revoke the link first, or wait until its settings are submitted"
+NOT_HANDED_OVER: Final = "These settings were not submitted through the setup link"
 
 
 NO_MORE: Final[Mapping[str, Json]] = MappingProxyType({})

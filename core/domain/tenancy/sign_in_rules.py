@@ -129,7 +129,7 @@ class SignInRules(Frozen, kw_only=True):
         if change.all_factor is None and isinstance(change.all_factor_role, Unchanged):
             return
         if self.all_factor is AllFactor.ROLE_PASSKEY and self.all_factor_role is None:
-            raise BadRequest("all_factor_role: name the role, such as billing/approver", words="all_factor_role_needed")
+            raise BadRequest("all_factor_role: specify the role, such as billing/approver", words="all_factor_role_needed")
         if self.all_factor is not AllFactor.ROLE_PASSKEY and not isinstance(change.all_factor_role, Unchanged | None):
             raise BadRequest("all_factor_role: only with all_factor role_passkey", words="all_factor_role_unneeded")
 
@@ -341,7 +341,7 @@ def outlasted(lifetime: timedelta) -> ReauthenticationRequired:
     """Asks for another sign-in, because the session is too old for this organization; elsewhere it stays valid. A code of the second factor
     is not enough: enabling a second factor is a proof too, so the thief of a session could keep the session by enabling one.
     """
-    message = "This organization asks for a more recent sign-in: send your password to POST /api/auth/reauthenticate, or sign in again"
+    message = "This organization requires a more recent sign-in: send your password to POST /api/auth/reauthenticate, or sign in again"
     return ReauthenticationRequired(message, max_age=lifetime, words="password_needed_again")
 
 

@@ -111,7 +111,7 @@ class Revision(Frozen):
 def require_version(version: str | None, digest: str | None) -> None:
     """Raises `Conflict` when the texts are others than those that somebody has seen. Without a version, each text counts by itself."""
     if version is not None and version != (digest or ""):
-        raise Conflict("version: somebody has changed these texts meanwhile: read them again", words="own_texts_changed")
+        raise Conflict("version: these texts were changed in the meantime: read them again", words="own_texts_changed")
 
 
 def revision(changes: Changes, kept: Sequence[KeptText], rules: TextRules) -> Revision:
@@ -134,7 +134,9 @@ def spoken(language: str) -> Language:
     found = next((one for one in Language if one.value == language), None)
     if found is None:
         listed = ", ".join(Language)
-        raise BadRequest(f"language: {language} is not on; there are {listed}", words="own_text_language", values={"listed": listed})
+        raise BadRequest(
+            f"language: {language} is not turned on; available languages: {listed}", words="own_text_language", values={"listed": listed}
+        )
     return found
 
 
@@ -250,7 +252,7 @@ _OPEN_FOR: Final = timedelta(days=7)
 def require_mail(name: str) -> str:
     """Raises `NotFound`."""
     if name not in MAILS:
-        raise NotFound(f"There is no such mail; there are {', '.join(sorted(MAILS))}", words="mail_unknown")
+        raise NotFound(f"Unknown email; the emails are {', '.join(sorted(MAILS))}", words="mail_unknown")
     return name
 
 
@@ -327,12 +329,10 @@ def spoken_languages(codes: Sequence[str]) -> SpokenLanguages:
         language = next((one for one in Language if one.value == code), None)
         if language is None:
             ours = ", ".join(Language)
-            said = f"languages[{place}]: {code[:40]!r} is a language that is not on: there are {ours}"
+            said = f"languages[{place}]: {code[:40]!r} is not turned on; available languages: {ours}"
             raise BadRequest(said, words="language_not_on", values={"known": ours})
         if language in chosen:
-            raise BadRequest(
-                f"languages[{place}]: {code} stands in the list twice", words="language_twice", values={"language": language.own_name}
-            )
+            raise BadRequest(f"languages[{place}]: {code} is listed twice", words="language_twice", values={"language": language.own_name})
         chosen.append(language)
     return SpokenLanguages(tuple(chosen))
 

@@ -127,9 +127,9 @@ def checked(rule: TrustedIssuer, own_issuer: str) -> TrustedIssuer:
     if not 1 <= len(name) <= LONGEST_NAME:
         raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
     if not rule.issuer.startswith(("https://", "http://")) or not _is_visible(rule.issuer, LONGEST_ISSUER):
-        raise BadRequest(f"issuer: the address in the token's iss, at most {LONGEST_ISSUER} characters", words="web_address")
+        raise BadRequest(f"issuer: the URL in the token's iss claim, at most {LONGEST_ISSUER} characters", words="web_address")
     if rule.issuer.rstrip("/") == own_issuer.rstrip("/"):
-        raise BadRequest("issuer: this installation's own tokens are no assertions", words="issuer_is_own")
+        raise BadRequest("issuer: this installation's own tokens cannot be used as assertions", words="issuer_is_own")
     if not _is_visible(rule.audience, LONGEST_AUDIENCE):
         raise BadRequest(
             f"audience: 1 to {LONGEST_AUDIENCE} visible ASCII characters, as in the token's aud",
@@ -137,7 +137,7 @@ def checked(rule: TrustedIssuer, own_issuer: str) -> TrustedIssuer:
             values={"most": LONGEST_AUDIENCE},
         )
     if (rule.jwks_uri is None) == (rule.jwks is None):
-        raise BadRequest("jwks_uri: send either the address of the issuer's keys, or the keys as jwks", words="keys_one_of_two")
+        raise BadRequest("jwks_uri: send either the URL of the issuer's keys, or the keys as jwks", words="keys_one_of_two")
     if rule.jwks_uri is not None:
         keys_destination(rule.jwks_uri)
     jwks = None if rule.jwks is None else client_keys(rule.jwks)
@@ -154,17 +154,17 @@ def checked_pattern(pattern: str) -> str:
     """
     if not 1 <= len(pattern) <= LONGEST_PATTERN or not pattern.isprintable() or pattern != pattern.strip():
         raise BadRequest(
-            f"subject_pattern: 1 to {LONGEST_PATTERN} printable characters, without spaces at the ends",
+            f"subject_pattern: 1 to {LONGEST_PATTERN} printable characters, without leading and trailing spaces",
             words="field_length",
             values={"least": 1, "most": LONGEST_PATTERN},
         )
     parts = _SEPARATOR.split(pattern)[::2]
     if any(ANY in part and part != ANY for part in parts):
         raise BadRequest(
-            "subject_pattern: * stands for one whole part between : and /, as in repo:acme/*:ref:refs/heads/main", words="pattern_star"
+            "subject_pattern: * matches one whole part between : and /, as in repo:acme/*:ref:refs/heads/main", words="pattern_star"
         )
     if ANY in [part for part in parts if part][:_LEADING]:
-        raise BadRequest("subject_pattern: the first two parts must be written out; * may come after them", words="pattern_leading")
+        raise BadRequest("subject_pattern: the first two parts must be literal; * can follow after them", words="pattern_leading")
     return pattern
 
 
@@ -175,7 +175,7 @@ def checked_claims(claims: Mapping[str, Any]) -> Mapping[str, Json]:
     for name, value in claims.items():
         if not _is_visible(name, LONGEST_CLAIM) or name in _CHECKED_ELSEWHERE:
             raise BadRequest(
-                f"claims: names have 1 to {LONGEST_CLAIM} visible ASCII characters; iss, sub, aud, exp, nbf, iat, jti are checked anyway",
+                f"claims: names have 1 to {LONGEST_CLAIM} visible ASCII characters; iss, sub, aud, exp, nbf, iat, jti are always checked",
                 words="claim_name",
                 values={"most": LONGEST_CLAIM},
             )

@@ -236,7 +236,7 @@ def with_issuer(provider: UpstreamProvider, named: str | None) -> UpstreamProvid
         return provider
     if provider.kind is not ProviderKind.SAML or provider.was_ever_active:
         # Identities are stored with their issuer, so connected people would no longer be recognised.
-        raise BadRequest("issuer: it cannot be changed; for another one, make another provider", words="make_another_provider")
+        raise BadRequest("issuer: it cannot be changed; to use another one, create another provider", words="make_another_provider")
     return replace(provider, issuer=entity_id(named) if named else "")
 
 
@@ -245,7 +245,7 @@ def with_settings(provider: UpstreamProvider, change: SamlChange, now: datetime)
     before = provider.saml or NOTHING_SET
     after = change.applied(before, now)
     if provider.was_ever_active and after.subject_source != before.subject_source:
-        raise BadRequest("subject_source: it cannot be changed; for another one, make another provider", words="make_another_provider")
+        raise BadRequest("subject_source: it cannot be changed; to use another one, create another provider", words="make_another_provider")
     return after
 
 
@@ -256,7 +256,9 @@ def with_description(provider: UpstreamProvider, change: LdapChange) -> Upstream
     before = provider.ldap or NOTHING_DESCRIBED
     after = change.applied(before)
     if provider.was_ever_active and after.identity_attribute is not before.identity_attribute:
-        raise BadRequest("identity_attribute: it cannot be changed; for another one, make another provider", words="make_another_provider")
+        raise BadRequest(
+            "identity_attribute: it cannot be changed; to use another one, create another provider", words="make_another_provider"
+        )
     kept = provider.secret_set_at if after.binding == before.binding else None
     return with_secret(replace(provider, ldap=after), kept)
 
@@ -269,7 +271,7 @@ def with_secret(provider: UpstreamProvider, at: datetime | None) -> UpstreamProv
 def turned(provider: UpstreamProvider, *, enabled: bool | None) -> UpstreamProvider:
     """The provider turned on or off. None leaves it. Raises `BadRequest` for one that is not active."""
     if enabled and provider.state is not ConnectionState.ACTIVE:
-        raise BadRequest("enabled: the provider is not active yet: test it, and let an owner activate it", words="connection_untested")
+        raise BadRequest("enabled: the provider is not active yet: test it, and ask an owner to activate it", words="connection_untested")
     return provider if enabled is None else replace(provider, enabled=enabled)
 
 
@@ -318,7 +320,7 @@ def require_complete(provider: UpstreamProvider) -> None:
         return
     missing = [name for name, is_there in needed if not is_there]
     if missing:
-        hint = "Give the directory's metadata, or these values" if described is None else "Give these values"
+        hint = "Send the identity provider's metadata, or these values" if described is None else "Send these values"
         words = "connection_incomplete" if described is None else "ldap_incomplete"
         raise BadRequest(f"{', '.join(missing)}: missing. {hint}", words=words)
 
@@ -336,7 +338,7 @@ def tested(provider: UpstreamProvider, digest: bytes, now: datetime, lockout: tu
     return replace(provider, state=state, tested_digest=digest, tested_at=now, saml=saml, ldap=ldap)
 
 
-CHANGED_SINCE: Final = "The settings are not those that you have seen: look at them again"
+CHANGED_SINCE: Final = "The settings have changed since you read them: read them again"
 
 
 def activated(provider: UpstreamProvider, now: datetime) -> UpstreamProvider:
@@ -354,7 +356,7 @@ def activated(provider: UpstreamProvider, now: datetime) -> UpstreamProvider:
 def require_seen(seen: str, digest: bytes) -> None:
     """Raises `BadRequest` for what is no digest, and `Conflict` for that of other settings than these."""
     if not _DIGEST.fullmatch(seen):
-        raise BadRequest("digest: send the digest of the settings that you have seen, 64 hexadecimal digits", words="page_out_of_date")
+        raise BadRequest("digest: send the digest of the settings that you have read, 64 hexadecimal digits", words="page_out_of_date")
     if seen != digest.hex():
         raise Conflict(CHANGED_SINCE, words="settings_changed")
 
@@ -368,9 +370,11 @@ def with_assertions(provider: UpstreamProvider, given: AssertionSettings, now: d
     settings = usable_assertion_settings(given, of_saml=provider.kind is ProviderKind.SAML)
     named = settings.issuer or (provider.issuer if settings.issues else "")
     if named.rstrip("/") == own_issuer.rstrip("/"):
-        raise BadRequest("issuer: this installation's own tokens are no assertions", words="issuer_is_own")
+        raise BadRequest("issuer: this installation's own tokens cannot be used as assertions", words="issuer_is_own")
     if settings.issues and not (provider.state is ConnectionState.ACTIVE and provider.was_tested):
-        raise BadRequest("issues: test the provider as it is now, and let an owner activate it first", words="connection_untested")
+        raise BadRequest(
+            "issues: test the provider with its current settings, and ask an owner to activate it first", words="connection_untested"
+        )
     return provider if settings == provider.assertions else replace(provider, assertions=settings, updated_at=now)
 
 

@@ -212,9 +212,9 @@ def faults(one: OwnText, rules: TextRules) -> Iterator[TextFault]:
     if opened is None:
         yield _closed(one)
     elif not rules.is_open(opened):
-        yield _fault(one, "own_text_of_installation", "stands where no organization is known: the installation alone can change it")
+        yield _fault(one, "own_text_of_installation", "shown where no organization is known: only the installation can change it")
     elif not one_line(one.text[:LONGEST]):
-        yield _fault(one, "own_text_empty", "write a text, or send null to take ours back")
+        yield _fault(one, "own_text_empty", "send a text, or null to restore the default text")
     else:
         yield from _length(one, rules)
         if len(one.text) <= LONGEST:
@@ -233,8 +233,8 @@ def _closed(one: OwnText) -> TextFault:
     return _fault(
         one,
         "own_text_closed",
-        "not on the list of open texts: those stay ours by which people see who asks and for whom, what a code or a link does, what they"
-        " allow, or which rule holds",
+        "cannot be customized: Postern keeps the texts that show who asks and for whom, what a code or a link does, what "
+        "people allow, or which rule applies",
     )
 
 
@@ -257,9 +257,7 @@ def _lines(one: OwnText, opened: OpenText) -> Iterator[TextFault]:
 
 def _letters(one: OwnText) -> Iterator[TextFault]:
     if any(_is_hidden(one.text, at) for at in range(len(one.text))):
-        yield _fault(
-            one, "own_text_hidden", "has characters that nobody sees: control characters, marks of direction, or spaces without a width"
-        )
+        yield _fault(one, "own_text_hidden", "has invisible characters: control characters, direction marks, or zero-width spaces")
     try:
         require_few_marks(one.key, one.text)
     except BadRequest as refusal:
@@ -277,10 +275,12 @@ def _is_hidden(text: str, at: int) -> bool:
 
 def _markup(one: OwnText) -> Iterator[TextFault]:
     if _TAG.search(one.text) or _ENCODED in one.text:
-        yield _fault(one, "own_text_html", "HTML would be shown as it stands: write plain words")
+        yield _fault(one, "own_text_html", "HTML would be shown literally: use plain text")
     if _MARKDOWN.search(one.text):
         yield _fault(
-            one, "own_text_markdown", "Markdown would be shown as it stands: only [words](https://…) counts, in texts of several paragraphs"
+            one,
+            "own_text_markdown",
+            "Markdown would be shown literally: only [words](https://…) is supported, in texts of several paragraphs",
         )
 
 
@@ -292,21 +292,21 @@ def _placeholders(one: OwnText, rules: TextRules) -> Iterator[TextFault]:
         if name not in ours:
             known = f"the text has {listed}" if ours else "the text has none"
             words = "own_text_placeholder_unknown" if ours else "own_text_placeholder_none"
-            yield _fault(one, words, f"{{{name}}} is no placeholder here: {known}", name=f"{{{name}}}", known=listed)
+            yield _fault(one, words, f"{{{name}}} is not a placeholder of this text: {known}", name=f"{{{name}}}", known=listed)
     for name in ours:
         if times[name] == 0:
-            yield _fault(one, "own_text_placeholder_missing", f"{{{name}}} must stand in it", name=f"{{{name}}}")
+            yield _fault(one, "own_text_placeholder_missing", f"{{{name}}} is required", name=f"{{{name}}}")
         elif times[name] > MOST_TIMES:
             yield _fault(
-                one, "own_text_placeholder_often", f"{{{name}}} may stand in it {MOST_TIMES} times", name=f"{{{name}}}", most=MOST_TIMES
+                one, "own_text_placeholder_often", f"{{{name}}} can be used at most {MOST_TIMES} times", name=f"{{{name}}}", most=MOST_TIMES
             )
     if set("{}") & set(PLACEHOLDER.sub("", one.text)):
-        yield _fault(one, "own_text_braces", "braces stand around placeholders alone")
+        yield _fault(one, "own_text_braces", "braces can be used for placeholders only")
 
 
 def _links(one: OwnText, opened: OpenText, rules: TextRules) -> Iterator[TextFault]:
     if links(one.text) and not opened.kind.has_paragraphs:
-        yield _fault(one, "own_text_link_here", "links can stand in texts of several paragraphs alone")
+        yield _fault(one, "own_text_link_here", "links are allowed only in texts of several paragraphs")
         return
     for link in links(one.text):
         host = _host(link.address)
@@ -314,15 +314,20 @@ def _links(one: OwnText, opened: OpenText, rules: TextRules) -> Iterator[TextFau
             yield _fault(
                 one,
                 "own_text_address",
-                f"{link.address} must be an address that begins with https://, without a port",
+                f"{link.address} must be a URL that begins with https://, without a port",
                 address=link.address,
             )
         elif not is_below(host, rules.hosts):
-            yield _fault(one, "own_text_host", f"prove the domain of {host} first, or a domain above it: links lead to no other", host=host)
+            yield _fault(
+                one,
+                "own_text_host",
+                f"verify the domain of {host} first, or a parent domain: links to other domains are not allowed",
+                host=host,
+            )
         elif other := _other_host(link.words, host):
-            yield _fault(one, "own_text_link_words", f"the words name {other}, and the link leads to {host}", named=other, host=host)
+            yield _fault(one, "own_text_link_words", f"the link text names {other}, but the link leads to {host}", named=other, host=host)
     if _BARE_ADDRESS.search(without_links(one.text)) or "](" in without_links(one.text):
-        yield _fault(one, "own_text_bare_address", "write an address as [words](https://…), in a text of several paragraphs")
+        yield _fault(one, "own_text_bare_address", "write a URL as [words](https://…), in a text of several paragraphs")
 
 
 def _host(address: str) -> str | None:

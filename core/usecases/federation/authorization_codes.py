@@ -347,7 +347,7 @@ class AuthorizationAnswers(Frozen):
         if new is not None:
             consent = replace(consent, service=await self.unplaced.place(uow, new, allowed.actor))
         if not await give_consent(uow, ConsentId(self.system.ids.new()), consent, allowed.actor):
-            raise NotFound("This application does not exist any more", words="application_unknown")
+            raise NotFound("This application no longer exists", words="application_unknown")
         return consent.service
 
 

@@ -180,7 +180,7 @@ class ClientDocuments(Frozen):
     async def _fetched(self, address: str, host: str, *, counted_by: str) -> KeptDocument | BadRequest:
         """A document that is refused is neither kept nor remembered."""
         if await self.buckets.take(FETCHES, counted_by):
-            return BadRequest("was asked for too often; try again in a minute", words=_BUSY, values={"host": host})
+            return BadRequest("was requested too often; try again in 1 minute", words=_BUSY, values={"host": host})
         now = self.system.clock.now()
         try:
             answer = await self.source.fetch(address)

@@ -189,7 +189,7 @@ class OpenRegistrations(Frozen):
             if found is not None:
                 return found
         raise ClientRefused(
-            "client_id: nobody has registered this client here, or long ago; the program has to register again", "open_client_unknown"
+            "client_id: this client is not registered here, or its registration has expired; register again", "open_client_unknown"
         )
 
     async def rotate(self, actor: Actor) -> RegistrationKey | None:

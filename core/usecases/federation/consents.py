@@ -115,7 +115,7 @@ class AgentGrants(Frozen):
             if service is None:
                 raise NotFound("There is no such service", words="service_unknown")
             if not service.is_agent:
-                raise BadRequest("This service is no agent", words="no_agent")
+                raise BadRequest("This service is not an agent", words="no_agent")
             await uow.services.save(replace(service, agent_since=self.clock.now()))
             await uow.record(all_grants_ended(service.id, organization, replace(actor, agent=service.client_id)))
             await uow.commit()

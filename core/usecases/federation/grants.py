@@ -237,7 +237,7 @@ class Grants(Frozen):
         resource = one_resource(request.resources)
         if resource is None:
             if request.scope is not None:
-                raise InvalidScope("A client's own token has the scopes of an API that it names as its resource, or those of signals")
+                raise InvalidScope("A client's own token has scopes of an API that it names as its resource, or those of signals")
             return None
         offered = await self.resources.find(client.service, [resource], None)
         return of_application(offered, words(request.scope or ""))
@@ -257,7 +257,7 @@ class RefreshGrant(Frozen):
 
     async def __call__(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
         if request.refresh_token is None:
-            raise BadRequest("refresh_token: send the refresh token that you got last")
+            raise BadRequest("refresh_token: send the refresh token that you received last")
         named = _words_of(request.scope)
         holder = Holder(
             client.registered.client,

@@ -168,8 +168,8 @@ class ServiceSignals(Frozen):
             for scope in server.scopes:
                 if scope.name in SIGNAL_SCOPES:
                     raise Conflict(
-                        f"The API {server.identifier} has the scope {scope.name}, and so is a scope of signals called: give that of the API"
-                        " another name first",
+                        f"The API {server.identifier} has the scope {scope.name}, which is also a signals scope: rename the API's scope "
+                        "first",
                         words="signal_scope_taken",
                         values={"api": server.identifier, "scope": scope.name},
                     )
@@ -352,15 +352,15 @@ class SignalStreams(Frozen):
 
     def _pushed_to(self, endpoint: str | None, settings: SignalSettings) -> str:
         if endpoint is None:
-            raise BadRequest("delivery.endpoint_url: where the signals go")
+            raise BadRequest("delivery.endpoint_url: the URL that receives the signals")
         if not self.outbound.may_call(push_destination(endpoint, settings.hosts)):
-            raise BadRequest("delivery.endpoint_url: leads to an address that is not public")
+            raise BadRequest("delivery.endpoint_url: leads to an IP address that is not public")
         return endpoint
 
     def _require_pollable(self, endpoint: str | None, stream: SignalStream, request: StreamRequest) -> None:
         """We say where a stream is polled. The application may send it back."""
         if endpoint is not None and endpoint != poll_address(self.issuer, stream.id):
-            raise BadRequest("delivery.endpoint_url: a stream that is polled has the address that we give it")
+            raise BadRequest("delivery.endpoint_url: the URL of a polled stream is set by Postern")
         if isinstance(request.header, str):
             raise BadRequest("delivery.authorization_header: for streams that are pushed")
 

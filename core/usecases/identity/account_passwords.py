@@ -59,7 +59,7 @@ class PasswordRules(Frozen):
         if self.common_passwords.contains(password):
             raise BadRequest("The password is among the most common ones: choose another", words="password_common")
         if await self.breached_passwords.contains(password):
-            raise BadRequest("The password stands in lists of stolen passwords: choose another", words="password_breached")
+            raise BadRequest("The password is in a list of breached passwords: choose another", words="password_breached")
 
     async def fitting(self, password: Password, email: Email, standing: PasswordStanding = STRANGER) -> FittingPassword:
         """Raises `BadRequest`."""

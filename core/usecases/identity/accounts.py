@@ -105,7 +105,7 @@ class Accounts(Frozen):
             else:
                 known = await uow.accounts.find(email)
                 if known is None or not known.opens_by_proof:
-                    raise Conflict("This e-mail address is already registered", words="address_registered")
+                    raise Conflict("This email address is already registered", words="address_registered")
                 user, accepted = known.id, ()
                 mail = AskedMail(AccountMail.RESET, email, organization, actor.language, asked_at=now)
             await uow.jobs.add(mail.as_job())
@@ -234,7 +234,7 @@ class Accounts(Frozen):
         async with self.unit_of_work() as uow:
             await (uow.accounts.hold_to_move if self.immediate_email_changes else uow.accounts.hold)(user)
             if await uow.accounts.email_is_taken(email, user):
-                raise BadRequest("email: this e-mail address cannot be used", words="email_unusable")
+                raise BadRequest("email: this email address cannot be used", words="email_unusable")
             current = found(await uow.accounts.await_email(user, email, now), "There is no such account", words="account_unknown")
             await require_living(uow, session)
             if current.email.address != email.address:
@@ -325,7 +325,7 @@ def _require_movable(account: Account) -> None:
     take the account to a mailbox of theirs, with all that others have listed there for the mailbox's owner.
     """
     if account.address_is_vouched:
-        raise BadRequest("Confirm your e-mail address first", words="address_unproved")
+        raise BadRequest("Verify your email address first", words="address_unproved")
 
 
 def _target(user: UserId) -> Target:
@@ -339,14 +339,14 @@ class AccountSummaries(Frozen):
     async def of(self, user: UserId, session: SessionId | None = None) -> AccountSummary:
         found = await self.lookup.find(user, self.clock.now(), session)
         if found is None:
-            raise Unauthorized("There is no such account any more")
+            raise Unauthorized("The account no longer exists")
         return found
 
     async def start(self, user: UserId, session: SessionId | None = None) -> tuple[AccountSummary, StartingPlaces]:
         """The summary, with the applications that the person may use and the organizations that the person looks after."""
         found = await self.lookup.start(user, self.clock.now(), session)
         if found is None:
-            raise Unauthorized("There is no such account any more")
+            raise Unauthorized("The account no longer exists")
         return found
 
     async def applications(self, user: UserId, organization: str) -> Sequence[StartedApplication]:

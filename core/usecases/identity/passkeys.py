@@ -211,11 +211,11 @@ def _unfit(detail: str | None) -> BadRequest:
 
 def _too_many() -> BadRequest:
     return BadRequest(
-        f"You have {MOST_PASSKEYS} passkeys, and nobody may have more: remove one first",
+        f"You have {MOST_PASSKEYS} passkeys, which is the maximum: remove one first",
         words="passkeys_full",
         values={"most": MOST_PASSKEYS},
     )
 
 
 def _not_added() -> Conflict:
-    return Conflict("This passkey has been added already, or it took too long: ask for new options", words="passkey_not_added")
+    return Conflict("This passkey was already added, or it took too long: request new options", words="passkey_not_added")

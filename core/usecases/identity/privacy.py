@@ -84,7 +84,7 @@ class Privacy(Frozen):
 
     async def find(self, email: Email) -> UserId:
         """Returns the person with this address. Raises `NotFound`."""
-        return found(await self.lookup.user(email), "There is no account with this e-mail")
+        return found(await self.lookup.user(email), "There is no account with this email address")
 
     async def _forget(self, user: UserId, asker: PrivacyRequester, actor: Actor, attempt: int) -> PrivacyRequest:
         async with self.unit_of_work() as uow:

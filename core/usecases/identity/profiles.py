@@ -93,7 +93,7 @@ class Profiles(Frozen):
         is_named_anew = after.profile.username is not None and after.profile.username != before.profile.username
         # Without a digest, another request has changed the user name since this one came in.
         if is_named_anew and (prepared.digest is None or not await uow.profiles.use_up(prepared.digest)):
-            raise Conflict("This user name is taken, or was once", words="username_taken")
+            raise Conflict("This user name is or was in use", words="username_taken")
         await uow.profiles.save(user, after, now)
         await uow.record(profile_updated(user, changed, actor, provider=provider))
         return after

@@ -242,7 +242,7 @@ class MailedProofs(Frozen):
     async def _require_no_other_way(self, caller: Caller) -> None:
         missing = await self.reauthentication.missing(caller, StepUp.SIGN_IN, since=self.system.clock.now())
         if missing is None or not missing.by_mail:
-            raise Forbidden("You can prove who you are in another way", words="prove_otherwise")
+            raise Forbidden("You can verify your identity with another method", words="prove_otherwise")
 
     @staticmethod
     def _digest(caller: Caller, code: Secret, link: bytes, email: Email, key: bytes) -> bytes:

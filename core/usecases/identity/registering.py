@@ -112,7 +112,9 @@ class MailBudgets(Frozen):
         async with self.unit_of_work() as uow:
             standing = await uow.mail_budgets.lift(Budget(scope, key, self.sizes.of(scope)), until, now, MOST_EXCEPTIONS)
             if standing is None:
-                raise Conflict(f"There is no such organization, or {MOST_EXCEPTIONS} budgets are lifted already", words="budget_not_lifted")
+                raise Conflict(
+                    f"Organization not found, or {MOST_EXCEPTIONS} email rate limits are already lifted", words="budget_not_lifted"
+                )
             await uow.record(budget_lifted(standing, actor))
             await uow.commit()
         return standing

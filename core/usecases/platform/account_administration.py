@@ -111,7 +111,7 @@ class AccountAdministration(Frozen):
             is_active_owner = account.is_platform_owner and account.deactivated_at is None
             if is_active_owner and not await uow.platform_owners.exist_besides(account.id):
                 raise Conflict(
-                    "This is the last active platform owner: make another first, with `postern owner create`", words="last_platform_owner"
+                    "This is the last active platform owner: create another first, with `postern owner create`", words="last_platform_owner"
                 )
             changed = await uow.accounts.deactivate(account.id, now)
             sessions = await end_access_counting(uow, account.id, now)
@@ -263,7 +263,7 @@ _NO_SESSION: Final = SessionId(UUID(int=0))
 
 
 def _unknown(who: Email | UserId) -> NotFound:
-    return NotFound("There is no account with this e-mail" if isinstance(who, Email) else "There is no such user")
+    return NotFound("There is no account with this email address" if isinstance(who, Email) else "There is no such user")
 
 
 async def _find(uow: UnitOfWork, who: Email | UserId, by: Authority | str) -> Account:

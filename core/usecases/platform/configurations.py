@@ -139,7 +139,7 @@ def removed_addresses(change: Change) -> Sequence[str]:
     return ()
 
 
-NO_SUCH_PROPOSAL = "There is no such proposal: it was withdrawn, its day is over, or who made it may do so no more"
+NO_SUCH_PROPOSAL = "Proposal not found: it was withdrawn or has expired, or its author no longer has the permission"
 
 
 class OpenedProposal(Frozen):

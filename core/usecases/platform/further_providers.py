@@ -226,7 +226,7 @@ class FurtherProviders(Frozen):
             secret = self.keyring.open(sealed, sealing_context(provider.id)).decode()
         except CannotOpen:
             raise BadRequest(
-                "client_secret: no encryption key in force decrypts it, so it has to be given anew", words="provider_secret_unreadable"
+                "client_secret: no current encryption key decrypts it, so send it again", words="provider_secret_unreadable"
             ) from None
         await self.protocols.check_further(provider.settings, ClientAtProvider(provider.client_id, Secret(secret)))
 

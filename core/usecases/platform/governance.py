@@ -153,7 +153,7 @@ class Governance(Frozen):
         return decision.organization
 
 
-_TEXT_APPROVAL_UNKNOWN = "There is no such organization with texts of its own"
+_TEXT_APPROVAL_UNKNOWN = "No organization with custom text was found"
 
 
 class TextApprovals(Frozen):

@@ -110,7 +110,7 @@ class Imports(Frozen, kw_only=True):
             return "this installation cannot have any, because of its base URL"
         theirs = source.relying_party or rules.relying_party
         if not theirs:
-            return "nobody says what they belong to: name it with --relying-party"
+            return "their relying party is unknown: specify it with --relying-party"
         if theirs != ours.id or (rules.relying_party and rules.relying_party != theirs):
             return f"they belong to {shown(theirs, 100)}, and not to {ours.id}"
         return ""
@@ -169,7 +169,7 @@ class Imports(Frozen, kw_only=True):
                     await self._mail(uow, rows, run.rules)
                 await uow.commit()
             return decisions
-        raise Overloaded("Others take the same addresses at this moment: run the import again", retry_after=1)
+        raise Overloaded("Another import uses the same email addresses at this time: run the import again", retry_after=1)
 
     async def _held(self, uow: UnitOfWork, run: _Run, candidates: Sequence[Candidate]) -> ImportDestination:
         """What is held cannot change until the commit, so it is read only then."""

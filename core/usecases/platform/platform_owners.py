@@ -75,7 +75,7 @@ class PlatformOwners(Frozen):
                 raise BadRequest("The account is deactivated", words="account_deactivated")
             if not account.address_is_proved:
                 # A stranger may have registered the account and may know its password.
-                raise BadRequest("The account's e-mail address must be verified first", words="account_unproved")
+                raise BadRequest("The account's email address must be verified first", words="account_unproved")
             await uow.platform_owners.put_in_office(user, now)
             await _end_what_no_owner_may_have(uow, user)
             await uow.record(_created(user, promoted=True, actor=actor))
@@ -89,7 +89,7 @@ class PlatformOwners(Frozen):
         """
         if user == by:
             raise BadRequest(
-                "You cannot demote yourself or the last platform owner: another platform owner has to do it", words="another_platform_owner"
+                "You cannot demote yourself or the last platform owner: another platform owner must do it", words="another_platform_owner"
             )
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
@@ -119,7 +119,7 @@ class PlatformOwners(Frozen):
         if existing is None and await self._disown(uow, email, encoded, now):
             existing = await self._promote(uow, email)
         if existing is None:
-            raise Conflict("The account with this e-mail is deactivated", words="account_deactivated")
+            raise Conflict("The account with this email address is deactivated", words="account_deactivated")
         return existing
 
     async def _disown(self, uow: UnitOfWork, email: Email, encoded: str, now: datetime) -> bool:

@@ -86,7 +86,7 @@ class Checkouts(Frozen):
                 break
             log.info("checkout_opened", service=str(offer.service), plan=str(wish.plan), session_id=opened.id)
             return opened
-        raise BillingFailed("Other checkouts of this person are under way: try again")
+        raise BillingFailed("Other checkouts of this person are in progress: try again")
 
     async def _abandon(self, opened: OpenedCheckout) -> None:
         """Close a checkout that is out of date: while the provider opened this checkout, the person began another one and must pay only
@@ -244,7 +244,7 @@ class Checkouts(Frozen):
         provider = self._required()
         if portal.customer is None:
             raise BadRequest(
-                "The organization is not a customer of the payment provider yet: nobody has begun a checkout", words="no_checkout_yet"
+                "The organization is not a customer of the payment provider yet: no checkout was started", words="no_checkout_yet"
             )
         try:
             return await provider.open_portal(portal.customer, return_url)
@@ -276,7 +276,7 @@ def _require_offered(offer: PlanOffer | None, wish: Wish) -> tuple[PlanOffer, st
     if offer.plan_service != offer.service:
         raise BadRequest("plan_id: the plan belongs to another service", words="plan_unfit")
     if offer.price is None:
-        raise BadRequest("plan_id: the plan has no billing_price_id, so nobody can buy it", words="plan_unfit")
+        raise BadRequest("plan_id: the plan has no billing_price_id, so it cannot be bought", words="plan_unfit")
     if offer.has_living:
         raise BadRequest(
             "The person has a subscription to this service already: it is changed in the billing portal", words="subscribed_already"
@@ -289,7 +289,7 @@ def _failed(refused: PaymentRefused) -> BillingFailed:
     if refused.status in _UNAUTHORIZED:
         return BillingFailed(_KEY_REFUSED, detail=f"{refused.status} {refused.code}")
     if refused.code == _MISSING and "price" in refused.about:
-        return BillingFailed("The payment provider knows no price with the plan's billing_price_id", detail=refused.about)
+        return BillingFailed("The payment provider has no price with the plan's billing_price_id", detail=refused.about)
     return BillingFailed(f"The payment provider refused the request: {refused.code}", detail=f"{refused.status} {refused.about}")
 
 

@@ -42,8 +42,8 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _USE: Final[Use[ResourceHost]] = Use(lambda uow: uow.resource_servers, resource_host_verified, resource_host_lost, "resource_host_lost")
 _TAKEN: Final = (
-    "Another organization has proved this host, or tokens were made for this identifier in its name. Choose another path, or ask the"
-    " operator of this installation"
+    "Another organization has verified this host, or tokens were issued for this identifier in its name. Choose another "
+    "path, or contact the operator of this installation"
 )
 
 
@@ -113,18 +113,18 @@ class ResourceServers(Frozen):
         """
         known = found(await self.lookup.find_own(member.organization, server), _NO_SUCH_SERVER)
         if known.is_local:
-            raise BadRequest("The address is on the developer's own machine: it needs no proof", words="resource_needs_no_proof")
+            raise BadRequest("The identifier is local: it needs no verification", words="resource_needs_no_proof")
         if not known.can_be_proved:
-            raise BadRequest("The host is no name in DNS, so nobody can prove it: ask for an approval", words="resource_not_provable")
+            raise BadRequest("The host is not a DNS name, so it cannot be verified: request an approval", words="resource_not_provable")
         if not await self.proofs.is_published(known.proof):
             if known.verified_at is not None:
-                return Verification(True, "The host is proved, but its proof was not found just now. Leave it published.")
+                return Verification(True, "The host is verified, but the verification record was not found just now. Keep it published.")
             places = f"neither as a TXT record of {known.proof.record}, nor at {known.proof.file_url}"
-            return Verification(False, f"The proof was not found: {places}")
+            return Verification(False, f"The verification record was not found: {places}")
         async with self.unit_of_work() as uow:
             if await self._prove(uow, await _held(uow, member, server), actor) is None:
                 return Verification(False, _TAKEN)
-        return Verification(True, "The host is proved. Leave the proof published: it is looked at every week.")
+        return Verification(True, "The host is verified. Keep the record published: it is checked every week.")
 
     async def _prove(self, uow: UnitOfWork, server: ResourceServer, actor: Actor) -> ResourceServer | None:
         """None when another organization has the host or the identifier; nothing is changed then."""
@@ -192,7 +192,7 @@ class ResourceApprovals(Frozen):
             given = await uow.resource_servers.approve(waiting, self.system.clock.now())
             if given is None:
                 raise Conflict(
-                    "Another organization has proved this host, or tokens were made for this identifier in its name",
+                    "Another organization has verified this host, or tokens were issued for this identifier in its name",
                     words="resource_of_another",
                 )
             await uow.record(resource_server_approved(given.server, actor))
@@ -226,7 +226,7 @@ async def _with_services(uow: UnitOfWork, server: ResourceServer) -> ResourceSer
 def _waiting(server: ResourceServer) -> ResourceServer:
     """Raises `BadRequest` when tokens are made for it already."""
     if server.is_local:
-        raise BadRequest("The address is on the developer's own machine: it needs no approval", words="resource_needs_no_proof")
+        raise BadRequest("The identifier is local: it needs no approval", words="resource_needs_no_proof")
     if server.verified_at is not None or server.approved_at is not None:
-        raise BadRequest("Tokens are made for this API already", words="resource_not_waiting")
+        raise BadRequest("Tokens are already issued for this API", words="resource_not_waiting")
     return server

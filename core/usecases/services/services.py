@@ -187,7 +187,7 @@ class OrganizationServices(Frozen):
         uri = service.backchannel_logout_uri
         if uri is not None and not self.outbound.may_call(logout_destination(uri)):
             raise BadRequest(
-                "backchannel_logout_uri: this address is not public, and the operator of this installation has not allowed it",
+                "backchannel_logout_uri: this URL is not public, and the operator of this installation has not allowed it",
                 words="address_not_public",
             )
 
@@ -250,7 +250,9 @@ class KeptClientIds(Frozen):
         async with self.unit_of_work() as uow:
             before = found(await uow.services.hold(organization, slug), "The organization has no such service")
             if before.service_type is ServiceType.METADATA:
-                raise BadRequest("A document describes this application, and its address is its client id", words="described_by_document")
+                raise BadRequest(
+                    "A metadata document describes this application, and its URL is its client ID", words="described_by_document"
+                )
             client = await uow.services.keep_client_id(before.id, wanted)
             if client is None:
                 raise Conflict("client_id: another service of this installation has it, or one that is being deleted")

@@ -227,7 +227,7 @@ class UserKeys(Frozen):
             if after.resource is not None and after.resource_id is None:
                 api = found(
                     await uow.user_keys.standing_for(service.id, after.resource),
-                    "resource: the service stands for no API with this identifier",
+                    "resource: the service represents no API with this identifier",
                     words="no_such_api",
                     refusal=BadRequest,
                 )
@@ -256,7 +256,7 @@ class UserKeys(Frozen):
 
 
 def _known(key: Found | None) -> Found:
-    return found(key, "The service has no such key of a user", words="user_key_unknown")
+    return found(key, "The service has no such user API key", words="user_key_unknown")
 
 
 def _place(place: UserKeyPlace | None) -> UserKeyPlace:

@@ -259,7 +259,7 @@ class Invitations(Frozen):
             async with self.unit_of_work() as uow:
                 offer = _require_meant(await uow.invitations.hold(presented.which), presented)
                 if offer.account is not None and offer.account.id == signed_in and offer.account.address_is_vouched:
-                    raise BadRequest("Confirm your e-mail address first", words="address_unproved")
+                    raise BadRequest("Verify your email address first", words="address_unproved")
                 done = await self._accept(uow, offer, presented.way, _answering(presented, actor), stated=stated)
 
     async def accept_on_behalf(self, member: Member, invitation: InvitationId, actor: Actor) -> None:

@@ -143,7 +143,7 @@ class Members(Frozen):
         async with self.unit_of_work() as uow:
             await self._confirm(uow, caller.user, organizations, caller.session)
             if not caller.email_is_verified and await uow.members.listed_among(caller.user, organizations):
-                raise Forbidden("Confirm your e-mail address first", words="address_unproved")
+                raise Forbidden("Verify your email address first", words="address_unproved")
             await uow.commit()
 
     async def leave(self, caller: Caller, organization: OrganizationId) -> None:

@@ -141,7 +141,7 @@ class Organizations(Frozen):
         require_accepted(await uow.terms.due(caller.user) if caller.impersonator is None else None, self.system.clock.now())
         if not opener.account.address_is_proved:
             # Whoever proves the address later must not find themselves the owner of somebody else's organization.
-            raise BadRequest("Confirm your e-mail address first", words="address_unproved")
+            raise BadRequest("Verify your email address first", words="address_unproved")
         if opener.account.is_platform_owner:
             organization = replace(organization, tier=most)
             if approves and caller.impersonator is None and not organization.is_active:

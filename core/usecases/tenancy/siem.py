@@ -149,7 +149,7 @@ class Siem(Frozen):
             await uow.commit()
         refused = await self._refused(stored)
         log.info("siem_tested", configuration=str(configuration.id), error=refused)
-        return Tried(success=True, message="The receiver took it") if refused is None else Tried(success=False, message=refused)
+        return Tried(success=True, message="The receiver accepted it") if refused is None else Tried(success=False, message=refused)
 
     async def _refused(self, stored: Stored) -> str | None:
         configuration = stored.configuration

@@ -178,7 +178,7 @@ class Webhooks(Frozen):
     def _require_callable(self, url: str) -> None:
         if not self.outbound.may_call(webhook_destination(url)):
             raise BadRequest(
-                "url: this address is not public, and the operator of this installation has not allowed it", words="address_not_public"
+                "url: this URL is not public, and the operator of this installation has not allowed it", words="address_not_public"
             )
 
 

@@ -43,7 +43,7 @@ from entrypoints.settings import Settings
 
 # What is lost with the machine is not missed.
 _FAST: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": "0"}
-_FULL: Final = "There is no room left in {}, so nothing is known of the backup"
+_FULL: Final = "No space is left in {}, so the backup could not be verified"
 # What PostgreSQL says of a full disk.
 _SIGNS: Final = (os.strerror(errno.ENOSPC), "Check free disk space")
 # PostgreSQL's own files, in bytes, and what it writes while it makes them.
@@ -79,7 +79,7 @@ async def scratch_database(server: str | None, work: Path, size: int) -> AsyncIt
             yield ScratchDatabase(url, tools, "the server of --scratch")
         return
     if not (BINARIES / "postgres").exists():
-        raise StartFailed("This installation carries no PostgreSQL to try the backup on: name a server with --scratch")
+        raise StartFailed("This installation has no PostgreSQL of its own to restore the backup to: specify a server with --scratch")
     async with _own_server(work, size) as started, _database_on(started.url("postgres"), own=started) as url:
         yield ScratchDatabase(url, await require_tools(embedded=True, server_version=await server_version(url)), str(work), started)
 
@@ -133,11 +133,11 @@ async def _database_on(server: str, *, own: EmbeddedPostgres | None = None) -> A
         async with await Connection.connect(server) as connection:
             await connection.execute(sql.SQL("create database {} encoding 'UTF8' template template0").format(name))
     except psycopg.errors.InsufficientPrivilege:
-        raise StartFailed("The role of --scratch may not create databases there") from None
+        raise StartFailed("The role of --scratch has no permission to create databases on that server") from None
     except psycopg.Error as error:
         if own is not None and _ran_full(own, str(error)):
             raise
-        raise StartFailed(f"No scratch database could be made: {' '.join(str(error).split())}") from None
+        raise StartFailed(f"The scratch database could not be created: {' '.join(str(error).split())}") from None
     try:
         yield make_conninfo(server, dbname=plain)
     finally:
@@ -174,7 +174,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
     if report.status == OK:
         event = Event(BACKUP_CHECKED, SYSTEM, Target("backup", named), details={"proved": report.proves_all})
         if not await was_recorded(settings, event) and not arguments.json:
-            print("The audit log could not be told of the check, so `sso_backup_checked_timestamp_seconds` stays as it is.")
+            print("The check could not be recorded in the audit log, so `sso_backup_checked_timestamp_seconds` is unchanged.")
     return report.status
 
 
@@ -246,10 +246,10 @@ async def _compare(folder: BackupFolder, expected: BackupFile, kind: DamageKind,
         report.damaged(kind, f"{expected.name} cannot be read: {error.strerror}")
         return
     if found.size != expected.size:
-        change = "cut off" if found.size < expected.size else "too long"
-        report.damaged(kind, f"{expected.name} is {change}: it has {found.size} bytes, the manifest says {expected.size}")
+        change = "truncated" if found.size < expected.size else "too long"
+        report.damaged(kind, f"{expected.name} is {change}: it has {found.size} bytes, the manifest lists {expected.size}")
     elif found.sha256 != expected.sha256:
-        report.damaged(kind, f"{expected.name} was altered: its bytes are not those that were written")
+        report.damaged(kind, f"{expected.name} was altered: its contents differ from the manifest")
 
 
 def _is_known(migrations: Sequence[str], report: CheckReport) -> bool:
@@ -263,7 +263,9 @@ def _is_known(migrations: Sequence[str], report: CheckReport) -> bool:
     for number, migration in enumerate(migrations):
         name = migration.partition(" ")[0]
         if number >= len(ours):
-            report.damaged(DamageKind.SCHEMA, f"the backup was made by a newer Postern, with {name}: check it with that version")
+            report.damaged(
+                DamageKind.SCHEMA, f"the backup was created by a newer version of Postern, with {name}: check it with that version"
+            )
             return False
         if migration != ours[number]:
             report.damaged(DamageKind.SCHEMA, f"the schema is another: {name} of the backup is not this Postern's")
@@ -274,7 +276,7 @@ def _is_known(migrations: Sequence[str], report: CheckReport) -> bool:
 async def _require_copy(settings: Settings, url: str) -> None:
     """Raises `StartFailed` for the database that this installation serves: a check writes there."""
     if await is_served(url):
-        raise StartFailed("A running Postern serves this database: `postern backup check --database` is for a restored copy")
+        raise StartFailed("A running Postern uses this database: `postern backup check --database` is for a restored copy")
     if settings.embedded:
         return  # its socket is in the data directory, and only `postern serve` runs it
     try:

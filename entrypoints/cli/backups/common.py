@@ -66,12 +66,12 @@ def find_backup(settings: Settings, places: str | None, given: str | None) -> Ba
     if given is None:
         kept = kept_backups(where)
         if not kept:
-            raise NoSuchBackup(f"There is no backup in {where}: `postern backup create` makes one, and --in names another place")
+            raise NoSuchBackup(f"No backup found in {where}: `postern backup create` creates one, and --in specifies another folder")
         return kept[0]
     for path in (where / given, Path(given)):
         if path.is_dir():
             return BackupFolder(path)
-    raise NoSuchBackup(f"There is no backup {given}, neither here nor in {where}")
+    raise NoSuchBackup(f"Backup {given} not found, neither here nor in {where}")
 
 
 def on_database(settings: Settings, url: str) -> Settings:

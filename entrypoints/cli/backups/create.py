@@ -51,10 +51,10 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     else:
         say(f"{places / manifest.id}: {rows} rows, {manifest.dump.size / (1 << 20):.1f} MiB.")
     if manifest.sealed_keys is None:
-        tell("The encryption keys are not in it: keep them elsewhere. `postern backup check` proves that they fit.")
+        tell("The backup does not contain the encryption keys: store them elsewhere. `postern backup check` verifies that they match.")
     event = Event("platform.backup.created", SYSTEM, Target("backup", manifest.id), details={"bytes": manifest.dump.size, "rows": rows})
     if not await was_recorded(settings, event):
-        tell("The audit log could not be told of the backup.")
+        tell("The backup could not be recorded in the audit log.")
 
 
 async def create(settings: Settings, places: Path, recovery_key: bytes | None = None) -> BackupManifest:
@@ -71,7 +71,7 @@ async def create(settings: Settings, places: Path, recovery_key: bytes | None = 
         if isinstance(cause, OSError):
             raise StartFailed(f"The backup could not be written to {places}: {cause.strerror}") from None
         if isinstance(cause, (psycopg.Error, ToolFailed, Unreadable, RecoveryKeyUnusable)):
-            raise StartFailed(f"No backup was made: {' '.join(str(cause).split())}") from None
+            raise StartFailed(f"No backup was created: {' '.join(str(cause).split())}") from None
         raise cause from None
 
 

@@ -29,7 +29,7 @@ async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
     """Says nothing about what is inside: that is what `postern backup check` is for."""
     places = places_of(settings, arguments.places)
     if arguments.places is not None and not places.is_dir():
-        raise NoSuchBackup(f"There is no folder {places}")
+        raise NoSuchBackup(f"Folder not found: {places}")
     backups = kept_backups(places)
     told = [(folder, _manifest(folder)) for folder in backups]
     if arguments.json:
@@ -38,7 +38,7 @@ async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
         for folder, manifest in told:
             print(_line(folder, manifest))
         if not told:
-            print(f"There is no backup in {places}.")
+            print(f"No backup found in {places}.")
     return OK if all(isinstance(manifest, BackupManifest) for _, manifest in told) else FAILURE
 
 
@@ -86,6 +86,6 @@ def opened_ring(folder: BackupFolder, recovery_key: Path) -> str:
     except RecoveryKeyUnusable as error:
         raise StartFailed(str(error)) from None
     except CannotOpen as error:
-        raise StartFailed(f"The sealed encryption keys do not open with this recovery key: {error}") from None
+        raise StartFailed(f"This recovery key cannot decrypt the sealed encryption keys: {error}") from None
     except OSError as error:
         raise StartFailed(f"{error.filename} cannot be read: {error.strerror}") from None

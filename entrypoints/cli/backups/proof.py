@@ -144,11 +144,11 @@ class CheckReport:
             }
             print_json(told)
         elif count:
-            print(f"{self._backup}: {count} {'fault' if count == 1 else 'faults'} found. Do not rely on it.")
+            print(f"{self._backup}: {count} {'fault' if count == 1 else 'faults'} found. Do not rely on this backup.")
         elif self._open:
-            print(f"{self._backup}: no fault found. Not verified: {'; '.join(self._open)}.")
+            print(f"{self._backup}: no faults found. Not verified: {'; '.join(self._open)}.")
         else:
-            print(f"{self._backup}: verified. It restores, has its contents, opens, verifies and signs in.")
+            print(f"{self._backup}: verified. It can be restored, is complete and can be decrypted, and sign-in works.")
 
 
 _MOST_NAMED: Final = 4
@@ -200,7 +200,7 @@ async def _compared(url: str, manifest: BackupManifest | None, keyring: KeyRing,
     """The state of the database, and a line for each difference from the manifest."""
     async with exported_snapshot(url) as snapshot:
         if manifest is None:
-            report.leaves_open("its contents, which were compared with no backup (--in takes the newest one)")
+            report.leaves_open("its contents, which were not compared with a backup (--in uses the newest one)")
             return await snapshot.state()
         known = {name: table.columns for name, table in manifest.database.tables.items()}
         state = await snapshot.state(opened_digest_key(manifest, keyring), manifest.made_at, known)
@@ -211,18 +211,16 @@ async def _compared(url: str, manifest: BackupManifest | None, keyring: KeyRing,
     for damage in damages:
         report.add(damage)
     if not manifest.database.has_digests:
-        report.leaves_open("its contents, of which the backup has no digests that this version makes: only rows were counted")
+        report.leaves_open("its contents, because the backup has no digests that this version supports: only rows were counted")
     elif not manifest.database.prints_like(state):
-        report.leaves_open(
-            f"definitions of the schema, which PostgreSQL {state.server} prints in another way than {manifest.database.server}"
-        )
+        report.leaves_open(f"schema definitions, which PostgreSQL {state.server} formats differently from {manifest.database.server}")
     return state
 
 
 def _what_of_rows(manifest: BackupManifest | None) -> str:
     if manifest is None:
         return ""
-    return ", with the contents that the manifest says" if manifest.database.has_digests else ", as the manifest says"
+    return ", with the contents listed in the manifest" if manifest.database.has_digests else ", as listed in the manifest"
 
 
 async def _has_our_schema(url: str, report: CheckReport, *, may_migrate: bool) -> bool:
@@ -234,10 +232,10 @@ async def _has_our_schema(url: str, report: CheckReport, *, may_migrate: bool) -
         if found.lacking and may_migrate:
             await migrate(url, lambda _line: None)
         elif found.taken_on is not None:
-            report.damaged(DamageKind.SCHEMA, "the schema is of before 0.2.0: run `postern migrate` there first, which takes it on")
+            report.damaged(DamageKind.SCHEMA, "the schema is older than 0.2.0: run `postern migrate` there first, which upgrades it")
             return False
         elif found.lacking:
-            report.damaged(DamageKind.SCHEMA, f"the schema is older: it lacks {found.lacking[0]}; run `postern migrate` there first")
+            report.damaged(DamageKind.SCHEMA, f"the schema is outdated: it lacks {found.lacking[0]}; run `postern migrate` there first")
             return False
     except SchemaMismatch as error:
         report.damaged(DamageKind.SCHEMA, str(error))
@@ -258,10 +256,10 @@ async def _open_sealed(postern: Postern, report: CheckReport) -> None:
             if column.unreadable:
                 report.damaged(
                     DamageKind.SEALED,
-                    f"{column.unreadable} of {column.values} values of {column.column} do not open; "
-                    f"the first, {column.first_row}: {column.reason}",
+                    f"{column.unreadable} of {column.values} values of {column.column} cannot be decrypted; the first, {column.first_row}: "
+                    f"{column.reason}",
                 )
-    report.passed(DamageKind.SEALED, f"{values} sealed values open")
+    report.passed(DamageKind.SEALED, f"{values} encrypted values can be decrypted")
 
 
 async def _verify_chains(postern: Postern, noted: DatabaseState, report: CheckReport) -> None:
@@ -278,8 +276,8 @@ async def _verify_chains(postern: Postern, noted: DatabaseState, report: CheckRe
     try:
         await postern.record.audit.verify(found, checked, heads=_heads(noted.heads), progress=progress)
     except CannotOpen as error:
-        report.damaged(DamageKind.AUDIT, f"the secret of the audit chains does not open: {error}")
-    report.passed(DamageKind.AUDIT, f"{chains} chain{'' if chains == 1 else 's'} with {links} entries: whole")
+        report.damaged(DamageKind.AUDIT, f"the secret of the audit chains cannot be decrypted: {error}")
+    report.passed(DamageKind.AUDIT, f"{chains} chain{'' if chains == 1 else 's'} with {links} entries: complete")
 
 
 def _heads(noted: Mapping[str, str]) -> Mapping[OrganizationId, ChainHead]:

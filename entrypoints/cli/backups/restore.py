@@ -33,11 +33,11 @@ from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
 
 NAMES: Final[Mapping[OutgoingWork, str]] = {
-    OutgoingWork.MAIL: "mails",
-    OutgoingWork.DELIVERIES: "deliveries to webhooks and notices of sign-outs",
-    OutgoingWork.BILLING: "pieces of billing",
-    OutgoingWork.SIEM: "exports to SIEMs",
-    OutgoingWork.PROVISIONING: "connections that send people to applications",
+    OutgoingWork.MAIL: "emails",
+    OutgoingWork.DELIVERIES: "webhook deliveries and sign-out notifications",
+    OutgoingWork.BILLING: "billing updates",
+    OutgoingWork.SIEM: "SIEM exports",
+    OutgoingWork.PROVISIONING: "provisioning connections",
     OutgoingWork.HOOKS: "hooks in report-only mode",
 }
 
@@ -63,7 +63,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
     manifest, kinds, is_older, hooks = await restore(settings, folder, held, say)
     say(f"{manifest.id} is restored, in the state of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC.")
     if kinds:
-        say(f"Held: {', '.join(NAMES[kind] for kind in kinds)}. `postern jobs release` lets them go.")
+        say(f"Held: {', '.join(NAMES[kind] for kind in kinds)}. `postern jobs release` resumes this work.")
     if hooks:
         say(hooks)
     if is_older:
@@ -73,7 +73,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
     details = {"held": ",".join(kinds)}
     recorded = await was_recorded(settings, Event(BACKUP_RESTORED, SYSTEM, Target("backup", manifest.id), details=details))
     if not recorded:
-        say("The audit log could not be told of the restore.")
+        say("The restore could not be recorded in the audit log.")
     if arguments.json:
         print_json({"id": manifest.id, "made_at": manifest.made_at, "held": kinds, "needs_migration": is_older, "recorded": recorded})
     return OK
@@ -93,7 +93,7 @@ async def restore(
         async with reachable_database(settings, may_be_new=True):
             target = conninfo(settings)
             if await is_served(target):
-                raise StartFailed("A running Postern serves this database: stop it first")
+                raise StartFailed("A running Postern uses this database: stop it first")
             if not await is_empty(target):
                 raise StartFailed("The database is not empty: restore into a new one, so that nothing is lost or mixed")
             tools = await require_tools(embedded=settings.embedded, server_version=await server_version(target), restores=True)
@@ -123,8 +123,8 @@ async def restore(
 
 def _of_hooks(report_only: int, enforced: int, *, held: bool) -> str:
     """They call receivers of production with the names of real people. Empty without hooks."""
-    told = "not asked while work is held" if held else "asked"
-    return f"Hooks in report-only mode: {report_only}, {told}. Enforced hooks: {enforced}, asked." if report_only or enforced else ""
+    told = "not called while work is held" if held else "asked"
+    return f"Hooks in report-only mode: {report_only}, {told}. Enforced hooks: {enforced}, called." if report_only or enforced else ""
 
 
 async def _usable(settings: Settings, folder: BackupFolder) -> BackupManifest:
@@ -157,8 +157,8 @@ def _put_keys(settings: Settings, folder: BackupFolder, recovery_key: Path) -> N
 
 
 def _goes(kind: OutgoingWork, waiting: int) -> bool:
-    wait = "wait since the backup, and may have gone out since"
+    wait = "are queued since the backup, and may have been sent since"
     if kind is OutgoingWork.HOOKS:
-        wait = "would be asked at each sign-in, and hear of real people"
-    answer = input(f"{waiting} {NAMES[kind]} {wait}. Hold them, or let them go? [hold/go] ")
+        wait = "would be called at each sign-in, and receive data about real people"
+    answer = input(f"{waiting} {NAMES[kind]} {wait}. Hold or release them? [hold/go] ")
     return answer.strip().lower() in {"go", "g"}

@@ -38,7 +38,7 @@ async def _list(settings: Settings, *, as_json: bool) -> None:
 async def _hold(settings: Settings, kinds: list[OutgoingWork], *, as_json: bool) -> None:
     async with opened_postern(settings):
         if await is_served(conninfo(settings)):
-            raise StartFailed("A running Postern serves this database, and works on what waits: stop it first")
+            raise StartFailed("A running Postern uses this database and processes its queue: stop it first")
         await hold(conninfo(settings), kinds)
         counts = await outgoing(conninfo(settings))
         lines = [f"{kind:<10}  {counts[kind].held} {NAMES[kind]} are held." for kind in kinds]
@@ -48,7 +48,7 @@ async def _hold(settings: Settings, kinds: list[OutgoingWork], *, as_json: bool)
 async def _release(settings: Settings, kinds: list[OutgoingWork], *, as_json: bool) -> None:
     async with opened_postern(settings) as postern:
         released = await release(conninfo(settings), kinds)
-        lines = [f"{kind:<10}  {count} {NAMES[kind]} go." for kind, count in released.items()]
+        lines = [f"{kind:<10}  {count} {NAMES[kind]} are released." for kind, count in released.items()]
         tell([{"kind": kind, "released": count} for kind, count in released.items()], *lines, as_json=as_json)
         async with postern.foundation.unit_of_work() as uow:
             details = {kind.value: count for kind, count in released.items()}

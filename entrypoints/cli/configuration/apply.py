@@ -46,7 +46,7 @@ async def _apply(arguments: argparse.Namespace, settings: Settings) -> tuple[Pla
             for line in plan_lines(planned, colours=has_colours()):
                 print(line)
         if arguments.digest is not None and arguments.digest != plan_digest(planned):
-            raise OtherPlan("Nothing was done: this is not the plan with that digest; read the plan again")
+            raise OtherPlan("Nothing was changed: the plan does not have this digest; run plan again")
         if planned.losses and not arguments.yes:
             await _require_agreement(planned)
         with progress("Applying", len(planned.plan.changes), "objects") as advance:
@@ -60,7 +60,7 @@ async def _apply(arguments: argparse.Namespace, settings: Settings) -> tuple[Pla
 async def _require_agreement(planned: Planned) -> None:
     if not sys.stdin.isatty():
         ends = "; ".join(loss_line(one) for one in planned.losses[:3])
-        raise NotAgreed(f"Nothing was done, since something would end: {ends}. Say --yes, or answer at a terminal")
-    answer = await trio.to_thread.run_sync(input, "Type yes to end this: ", abandon_on_cancel=True)
+        raise NotAgreed(f"Nothing was changed, because the plan deletes or revokes something: {ends}. Use --yes, or confirm in a terminal")
+    answer = await trio.to_thread.run_sync(input, "Type yes to confirm: ", abandon_on_cancel=True)
     if answer.strip() != "yes":
-        raise NotAgreed("Nothing was done")
+        raise NotAgreed("Nothing was changed")

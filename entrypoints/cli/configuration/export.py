@@ -36,7 +36,7 @@ async def _export(arguments: argparse.Namespace, settings: Settings) -> dict[str
         slugs = await postern.platform.configurations.slugs()
         if arguments.organization is not None:
             if arguments.organization not in slugs:
-                raise NotFound("There is no such organization")
+                raise NotFound("Organization not found")
             return await exported(DocumentOperator(postern, {}), [arguments.organization], with_platform=False)
         return await exported(DocumentOperator(postern, {}), slugs, with_platform=True)
 

@@ -121,7 +121,7 @@ def _merge(into: dict[str, Any], other: dict[str, Any], steps: Steps, texts: Seq
             _merge(into[name], value, at, texts)
         elif at != ("postern",) or into[name] != value:
             both = [str(position) for position in (_position_in(file, text, at) for file, text in texts) if position is not None]
-            raise WrongFile(f"{both[-1]}: {' / '.join(at)} is given twice; first at {both[0]}")
+            raise WrongFile(f"{both[-1]}: {' / '.join(at)} is set twice; first at {both[0]}")
 
 
 def _is_shared(at: Steps) -> bool:
@@ -182,7 +182,7 @@ class _Parser:
             yield from yaml.parse(text, Loader=loader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            self._refuse(mark, error.problem or "this is no YAML")
+            self._refuse(mark, error.problem or "this is not valid YAML")
         except yaml.YAMLError as error:
             raise WrongFile(f"{self._file}: {' '.join(str(error).split())}") from None
         except UnicodeDecodeError:
@@ -196,7 +196,7 @@ class _Parser:
             if isinstance(event, yaml.DocumentStartEvent):
                 seen += 1
                 if seen > 1:
-                    self._refuse(event.start_mark, "a file has one document: begin no other with ---")
+                    self._refuse(event.start_mark, "a file must contain one document: remove the second ---")
             elif isinstance(event, yaml.NodeEvent):
                 value, _ = self._value(event, (), 1)
         return value
@@ -209,7 +209,7 @@ class _Parser:
         if isinstance(event, yaml.AliasEvent):
             anchored = self._anchors.get(event.anchor)
             if anchored is None:
-                self._refuse(event.start_mark, f"there is no anchor &{event.anchor} before this")
+                self._refuse(event.start_mark, f"there is no anchor &{event.anchor} before this alias")
             if depth + anchored.depth > DEEPEST:
                 self._refuse(event.start_mark, f"nested more than {DEEPEST} levels deep")
             self._count(event, anchored.values)
@@ -256,10 +256,10 @@ class _Parser:
             if key == "<<" and not event.style:
                 for one in value if isinstance(value, list) else [value]:
                     if not isinstance(one, dict):
-                        self._refuse(mark, "<< takes a map, or a list of maps")
+                        self._refuse(mark, "<< must be a map, or a list of maps")
                     merged = {**one, **merged}
             elif key in entries:
-                self._refuse(mark, f"{key} is there twice")
+                self._refuse(mark, f"{key} is set twice")
             else:
                 entries[key] = value
         return {**merged, **entries} if merged else entries, deepest + 1
@@ -283,7 +283,7 @@ class _Parser:
     def _count(self, event: Any, values: int) -> None:
         self._values += values
         if self._values > MOST_VALUES:
-            self._refuse(event.start_mark, f"more than {MOST_VALUES} values, with those that aliases stand for")
+            self._refuse(event.start_mark, f"more than {MOST_VALUES} values, including those of aliases")
 
     def _refuse(self, mark: Any, problem: str) -> NoReturn:
         where = f"{self._file}:{mark.line + 1}:{mark.column + 1}" if mark is not None else self._file

@@ -48,7 +48,7 @@ class DocumentOperator(DocumentCaller):
 
     def may_found(self, slug: str) -> Refusal | None:
         return (
-            None if slug in self._owners else BadRequest(f"there is no such organization; to make it, name its owner: --owner {slug}=EMAIL")
+            None if slug in self._owners else BadRequest(f"organization not found; to create it, specify its owner: --owner {slug}=EMAIL")
         )
 
     async def found(self, slug: str, name: str) -> str:

@@ -49,7 +49,7 @@ class AllowedSecrets:
     def __init__(self, allowed: Sequence[str], data_folder: Path) -> None:
         """Raises `WrongSource`."""
         if not all(one.strip() for one in allowed):
-            raise WrongSource("--secrets-from: write the beginning of names of environment variables, or a folder")
+            raise WrongSource("--secrets-from: specify a prefix of environment variables, or a folder")
         folders = [one for one in allowed if os.sep in one or one in {os.curdir, os.pardir}]
         self._prefixes = tuple(one for one in allowed if one not in folders)
         self._folders = [Path(one).resolve() for one in folders]
@@ -65,14 +65,14 @@ class AllowedSecrets:
             return ReferredSecret(self._in_environment(value.removeprefix("env:"), value), value)
         if isinstance(value, str) and value.startswith("file:"):
             return ReferredSecret(self._in_file(value.removeprefix("file:"), value), value)
-        raise ValueError("a file holds no secrets: write env:NAME or file:/path")
+        raise ValueError("a file cannot contain secrets: use env:NAME or file:/path")
 
     def _in_environment(self, name: str, value: str) -> str:
         # Windows takes names in any case.
         if name.upper().startswith(_OWN):
-            raise ValueError(f"{value}: Postern's own settings are no secrets of a document")
+            raise ValueError(f"{value}: Postern's own settings cannot be used as secrets of a document")
         if not self._prefixes or not name.startswith(self._prefixes):
-            raise ValueError(f"{value}: this name is not allowed; if it should be, say --secrets-from {name}")
+            raise ValueError(f"{value}: this variable is not allowed; to allow it, use --secrets-from {name}")
         if not (found := os.environ.get(name)):
             raise ValueError(f"{value}: this environment variable is not set")
         return found
@@ -82,9 +82,9 @@ class AllowedSecrets:
             # What is looked at here is what is opened, wherever links lead.
             place = Path(path).resolve()
             if place.is_relative_to(self._data_folder) or place in _own_files(os.environ):
-                raise ValueError(f"{value}: Postern's own files are no secrets of a document")
+                raise ValueError(f"{value}: Postern's own files cannot be used as secrets of a document")
             if not any(place.is_relative_to(folder) for folder in self._folders):
-                raise ValueError(f"{value}: this file is not allowed; if it should be, say --secrets-from {Path(path).parent}{os.sep}")
+                raise ValueError(f"{value}: this file is not allowed; to allow it, use --secrets-from {Path(path).parent}{os.sep}")
             with place.open("rb") as file:
                 text = file.read(_LARGEST_SECRET + 1).decode()
         except UnicodeDecodeError:
@@ -120,7 +120,7 @@ def plan_lines(planned: Planned, *, colours: bool) -> Iterator[str]:
             for field in change.fields:
                 yield _coloured(f"      {_field(planned, change, field)}", change.act, colours=colours)
     if planned.losses:
-        yield "This would end:"
+        yield "This would be deleted or revoked:"
         yield from (f"  {loss_line(one)}" for one in planned.losses)
     if changes:
         yield f"To apply this plan and no other: --digest {plan_digest(planned)}"
@@ -172,20 +172,20 @@ def _reference(secret: Secret | None) -> str | None:
 
 def applied_line(applied: Applied) -> str:
     if applied.refused and not applied.done:
-        return f"Nothing was done: {len(applied.refused)} refused."
+        return f"Nothing was changed: {len(applied.refused)} rejected."
     if applied.refused:
-        return f"{_counts(applied.done, ' made', ' changed', ' ended')}, {len(applied.refused)} refused."
+        return f"{_counts(applied.done, ' created', ' changed', ' deleted')}, {len(applied.refused)} rejected."
     if not applied.done or all(one.only_sets_secrets for one in applied.done):
         return counts_line(applied.done)
-    return f"{_counts(applied.done, ' made', ' changed', ' ended')}."
+    return f"{_counts(applied.done, ' created', ' changed', ' deleted')}."
 
 
 def counts_line(changes: Sequence[Change]) -> str:
     if not changes:
-        return "Nothing to do."
+        return "No changes."
     if all(one.only_sets_secrets for one in changes):
-        return "Nothing to do, except that secrets are set anew."
-    return f"{_counts(changes, ' to make', ' to change', ' to end')}."
+        return "No changes, except that secrets are set again."
+    return f"{_counts(changes, ' to create', ' to change', ' to delete')}."
 
 
 def _counts(changes: Sequence[Change], *words: str) -> str:
@@ -196,7 +196,7 @@ def _counts(changes: Sequence[Change], *words: str) -> str:
 def loss_line(loss: Loss) -> str:
     where = printable("/".join(loss.place.steps), _LONGEST)
     if loss.what:
-        return f"{where}: {printable(loss.what, _LONGEST)} ({_people(loss.people)} signed in to this service in the last seven days)"
+        return f"{where}: {printable(loss.what, _LONGEST)} ({_people(loss.people)} signed in to this service in the last 7 days)"
     return f"{where} ({_people(loss.people)})"
 
 
@@ -212,7 +212,7 @@ def _people(count: int) -> str:
 def _field(planned: Planned, change: Change, field: FieldChange) -> str:
     if field.is_secret:
         reference = _reference(planned.document.secrets.get((change.place, field.name)))
-        said = "a secret, set anew" if change.act is PlannedAction.CHANGE else "a new secret"
+        said = "a secret, set again" if change.act is PlannedAction.CHANGE else "a new secret"
         return f"{field.name}: {said}" + (f", from {printable(reference, _LONGEST)}" if reference else "")
     if change.act is PlannedAction.MAKE:
         return f"{field.name}: {_value(field.after)}"
@@ -246,7 +246,7 @@ async def planned_files(postern: Postern, given: argparse.Namespace) -> tuple[Co
         for line in problem_lines(files, planned.problems):
             print(line, file=sys.stderr)
         raise NotPlanned(
-            f"{len(planned.problems)} problems: nothing was done" if len(planned.problems) > 1 else "1 problem: nothing was done"
+            f"{len(planned.problems)} problems: nothing was changed" if len(planned.problems) > 1 else "1 problem: nothing was changed"
         )
     return configuring, planned
 

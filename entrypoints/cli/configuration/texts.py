@@ -23,7 +23,7 @@ from entrypoints.settings import Settings
 # What tells our texts of this release from those of another one.
 _VERSION: Final = "X-Postern-Texts"
 # Where we have no text, a translator reads this. An empty msgid would be the head of the file.
-_NOTHING: Final = "(We have no text here.)"
+_NOTHING: Final = "(Postern has no default text here.)"
 _LARGEST: Final = 4 << 20
 
 
@@ -55,14 +55,14 @@ async def _export(given: argparse.Namespace, settings: Settings) -> None:
 async def _import(given: argparse.Namespace, settings: Settings) -> None:
     file = _read(given.file)
     if "Language" not in file.headers:
-        raise UnfitTexts(f"{given.file}: the head of the file must name its language, as `postern texts export` writes it")
+        raise UnfitTexts(f"{given.file}: the header of the file must specify its language, as `postern texts export` writes it")
     language = spoken(file.headers["Language"])
     async with opened_postern(settings) as postern:
         taken = [one for one in file.messages if not one.is_fuzzy]
         if file.headers.get(_VERSION) != _version(postern, language) and not _is_of_now(taken, postern):
             raise UnfitTexts(
-                "The file is of another version of our texts: some may read otherwise now, or be gone. Export again, and let gettext's"
-                " msgmerge carry the translations over"
+                "The file was exported from another version of the default texts, and some may have changed or been removed. Export "
+                "again, and use gettext's msgmerge to transfer the translations"
             )
         change = TextsChange(language.value, {one.context: one.text or None for one in taken})
         try:
@@ -78,8 +78,8 @@ async def _import(given: argparse.Namespace, settings: Settings) -> None:
     if given.json:
         print_json({"language": language.value, "own": own, "unchecked": left, "version": version})
     else:
-        said = f"{own} {'text' if own == 1 else 'texts'} in {language.value} {'is' if own == 1 else 'are'} your own now."
-        stays = f" {left} that nobody has checked (fuzzy) {'stays as it is' if left == 1 else 'stay as they are'}." if left else ""
+        said = f"{own} custom {'text' if own == 1 else 'texts'} in {language.value} saved."
+        stays = f" {left} marked fuzzy (not reviewed) {'is unchanged' if left == 1 else 'are unchanged'}." if left else ""
         print(said + stays)
 
 
@@ -91,9 +91,9 @@ def _message(one: ListedText, english: Mapping[str, str]) -> Translation:
     ours = english.get(one.open.key, "")
     comments = [f"{one.open.place}: {one.open.kind} of {one.open.page}; at most {one.most} characters"]
     if one.placeholders:
-        comments.append("Must stand in it: " + " ".join(f"{{{name}}}" for name in one.placeholders))
+        comments.append("Required placeholders: " + " ".join(f"{{{name}}}" for name in one.placeholders))
     if one.language is not DEFAULT and one.ours and one.ours != ours:
-        comments.append(f"Ours in {one.language}: {one.ours}")
+        comments.append(f"Default text in {one.language}: {one.ours}")
     return Translation(one.open.key, ours or _NOTHING, one.own or "", comments)
 
 

@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{arguments.file}: {error.strerror}", file=sys.stderr)
         return FAILURE
     if not fits(text):
-        print(f"That is more than {LONGEST_ERROR // 1024} KiB. Give the lines with the error alone.", file=sys.stderr)
+        print(f"The text is longer than {LONGEST_ERROR // 1024} KiB. Send only the lines with the error.", file=sys.stderr)
         return FAILURE
     found = explained_in(text)
     if arguments.json:
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif found:
         print("\n\n".join(map(_said, found)))
     else:
-        print("This error is not one of those that Postern explains. /docs/errors of an installation lists them.", file=sys.stderr)
+        print("Postern does not know this error. /docs/errors of an installation lists the errors that Postern explains.", file=sys.stderr)
     return OK if found else FAILURE
 
 

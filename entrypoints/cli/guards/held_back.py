@@ -45,7 +45,7 @@ async def _list(budgets: MailBudgets, *, as_json: bool) -> None:
     for one in found:
         since = "" if one.held_since is None else f" since {moment(one.held_since)}"
         exempt = "" if one.exempt_until is None else f"; lifted until {moment(one.exempt_until)}"
-        print(f"{one.id}  {_name(one)}: {one.held} rate-limited{since}, {one.taken} of {one.size} used, {one.waiting} wait{exempt}")
+        print(f"{one.id}  {_name(one)}: {one.held} rate-limited{since}, {one.taken} of {one.size} used, {one.waiting} waiting{exempt}")
     if not found:
         print("No rate-limited emails in the last day.")
 

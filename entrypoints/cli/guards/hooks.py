@@ -31,16 +31,16 @@ async def _list(settings: Settings, as_json: bool) -> None:  # noqa: FBT001 - tr
 
 def _lines(hooks: Sequence[HookTimes]) -> Iterator[str]:
     if not hooks:
-        yield "Nobody has a hook."
+        yield "No sign-in hooks."
     for one in hooks:
-        state = "enforced" if one.enforced else "report-only, not asked while work is held" if one.held else "report-only"
+        state = "enforced" if one.enforced else "report-only, not called while work is held" if one.held else "report-only"
         yield f"{one.organization or _INSTALLATION}  {one.point}, {state}: {_said(one)}"
 
 
 def _said(one: HookTimes) -> str:
     if one.last_asked_at is None:
-        return "not asked within a week"
+        return "not called within the last week"
     return (
-        f"median {one.median} ms, p90 {one.p90} ms of {one.seconds} s, {one.silent} of {one.questions} silent"
-        f" ({one.silence}); last asked {moment(one.last_asked_at)}"
+        f"median {one.median} ms, p90 {one.p90} ms of {one.seconds} s, {one.silent} of {one.questions} without a response "
+        f"({one.silence}); last called {moment(one.last_asked_at)}"
     )

@@ -21,7 +21,7 @@ async def _switch(arguments: argparse.Namespace, settings: Settings) -> None:
         signals, member = postern.federation.signals, await for_owner(postern, arguments.organization)
         if arguments.action == "pause":
             changed = await signals.pause(member, arguments.service, acting())
-            done = "paused: what they would be told waits for 7 days, and only `postern signals resume` ends it"
+            done = "paused: events for them are kept for 7 days, and only `postern signals resume` ends the pause"
         else:
             changed = await signals.resume(member, arguments.service, acting())
             done = "sent to again"

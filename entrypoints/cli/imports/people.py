@@ -58,7 +58,7 @@ def write_clients(arguments: argparse.Namespace, asked: ImportFiles) -> None:
             with path.open("x", encoding="utf-8") as out:
                 out.writelines(f"{line}\n" for line in lines)
         except FileExistsError:
-            raise StartFailed(f"{path} is there already: name another file") from None
+            raise StartFailed(f"{path} already exists: choose another file") from None
     if arguments.json:
         print_json({"file": str(path), "is_plan": arguments.plan, "clients": len(parts.clients), "lost_addresses": lost})
         return
@@ -67,7 +67,7 @@ def write_clients(arguments: argparse.Namespace, asked: ImportFiles) -> None:
     if arguments.plan:
         print(f"This was a plan: {path} would have {len(parts.clients)} clients.")
     else:
-        print(f"{path} has the clients of {parts.system}. Nobody was imported. Read it, then: postern config plan {path}")
+        print(f"{path} contains the clients of {parts.system}. No people were imported. Review it, then run: postern config plan {path}")
 
 
 def foreign_parts(asked: ImportFiles) -> ForeignParts:
@@ -80,7 +80,7 @@ def foreign_parts(asked: ImportFiles) -> ForeignParts:
 def lost_lines(lost: Sequence[str]) -> Iterator[str]:
     """For the terminal."""
     if lost:
-        yield "Addresses of clients that no service gets:"
+        yield "URLs of clients that are not in the document:"
         yield from (f"  {printable(line, _LONGEST_LINE)}" for line in lost)
 
 
@@ -96,7 +96,7 @@ def _tenant(files: Sequence[Path]) -> Mapping[str, Any]:
     else:
         tenant = read_files([str(path)]).tree
     if not tenant.get("clients") and not tenant.get("roles") and not tenant.get("connections"):
-        raise StartFailed(f"{path}: is no export of a0deploy: it has neither clients, nor roles, nor connections")
+        raise StartFailed(f"{path}: not an export of a0deploy: it has no clients, roles or connections")
     return tenant
 
 
@@ -104,8 +104,8 @@ _COLUMNS: Final = ("place", "id", "email", "outcome", "account", "notes")
 _MOST_SHOWN: Final = 20
 _OUTCOMES: Final = {
     Outcome.TAKEN: "with a new account",
-    Outcome.MERGED: "an account has the address: it gets nothing but ties",
-    Outcome.KNOWN: "an import has taken them before",
+    Outcome.MERGED: "an account has this email address: only links are added to it",
+    Outcome.KNOWN: "imported earlier",
     Outcome.LEFT_OUT: "",
 }
 
@@ -120,11 +120,11 @@ def report_file(path: Path | None) -> Iterator[WriteLines]:
         return
     written = {".csv": _table, ".ndjson": _objects}.get(path.suffix)
     if written is None:
-        raise StartFailed(f"{path}: the name of a report ends with .csv or .ndjson")
+        raise StartFailed(f"{path}: the name of a report must end in .csv or .ndjson")
     try:
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise StartFailed(f"{path} is there already: name another file for the report") from None
+        raise StartFailed(f"{path} already exists: choose another file for the report") from None
     except OSError as error:
         raise StartFailed(f"{path} cannot be written: {error.strerror}") from None
     with os.fdopen(opened, "w", encoding="utf-8", newline="") as out:
@@ -171,10 +171,10 @@ def summary(tally: Tally) -> Iterator[str]:
         yield f"{_number(tally.outcomes[outcome])}  {outcome.value:<9} {words}".rstrip()
     if tally.parts:
         yield ""
-        yield "What they bring:"
+        yield "Imported data:"
         yield from (f"{_number(tally.parts[part])}  {part.value}" for part in Brought if tally.parts[part])
-    yield from _reasons("Left out:", tally.left_out)
-    yield from _reasons("What stays behind of the people above, or is to be known:", tally.stayed_behind)
+    yield from _reasons("Skipped:", tally.left_out)
+    yield from _reasons("Not imported for these people, and notes:", tally.stayed_behind)
 
 
 def _reasons(title: str, counted: Counter[str]) -> Iterator[str]:
@@ -185,7 +185,7 @@ def _reasons(title: str, counted: Counter[str]) -> Iterator[str]:
     for reason, count in counted.most_common(_MOST_SHOWN):
         yield f"{_number(count)}  {printable(reason, 200)}"
     if len(counted) > _MOST_SHOWN:
-        yield f"{'':>12}  {len(counted) - _MOST_SHOWN} further reasons: see the report (--report)"
+        yield f"{'':>12}  {len(counted) - _MOST_SHOWN} more reasons: see the report (--report)"
 
 
 def _number(count: int) -> str:

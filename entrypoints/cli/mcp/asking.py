@@ -53,9 +53,9 @@ def require_private(url: str) -> str:
     """The address without a slash at its end. Raises `ValueError` for one on whose way others would read the key."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.query or parts.fragment:
-        raise ValueError("--url is the address of Postern, such as https://id.example.com")
+        raise ValueError("--url must be the URL of Postern, such as https://id.example.com")
     if parts.scheme == "http" and parts.hostname not in _HERE:
-        raise ValueError("--url begins with https://, or is on this machine: otherwise others read the key on its way")
+        raise ValueError("--url must begin with https://, or be on this machine: otherwise others could read the key")
     return url.rstrip("/")
 
 
@@ -86,7 +86,7 @@ class ProductClient:
         """The OpenAPI document. Raises `NotReached`."""
         told = self._ask(Request(f"{self.url}/openapi.json"), _LARGEST_DESCRIPTION)  # noqa: S310 - `require_private` has looked
         if told.status != 200 or not isinstance(told.body, dict):
-            raise NotReached(f"There is no Postern at {self.url}: its description was not found")
+            raise NotReached(f"Postern was not found at {self.url}: it has no API description there")
         return told.body
 
     def get(self, path: str, query: Mapping[str, Any]) -> ProductAnswer:

@@ -69,7 +69,9 @@ async def export(postern: Postern, slug: str, path: Path, key: str) -> DepartedO
     except psycopg.Error as error:
         raise StartFailed(f"Nothing was exported: {error.diag.message_primary or type(error).__name__}") from error
     except CannotOpen as error:
-        raise StartFailed(f"A secret of {slug} does not open, so nothing was exported; `postern doctor` says more: {error}") from None
+        raise StartFailed(
+            f"A secret of {slug} cannot be decrypted, so nothing was exported; `postern doctor` shows details: {error}"
+        ) from None
     except OSError as error:
         raise StartFailed(f"The file {path} cannot be written: {error.strerror}") from None
     finally:

@@ -25,4 +25,4 @@ async def _run(given: argparse.Namespace, settings: Settings) -> None:
         print_json({"key": key, "fingerprint": mark})
         return
     print(key)
-    print(f"Fingerprint {mark}. Compare it over another way with what the export prints.")
+    print(f"Fingerprint {mark}. Compare it over another channel with the output of the export.")

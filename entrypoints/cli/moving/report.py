@@ -15,9 +15,9 @@ def say_departed(departed: DepartedOrganization, *, as_json: bool) -> None:
     print(f"digest      {departed.digest}")
     print(f"audit head  {departed.audit.head}")
     if departed.audit.faults:
-        print(f"The audit log has {departed.audit.faults} faults, which `postern audit verify` names. They are in the file's end, too.")
+        print(f"The audit log has {departed.audit.faults} faults, which `postern audit verify` lists. The file lists them at its end, too.")
     if departed.was_open:
-        print("The organization was open meanwhile: what has changed since is not in the file. To move for good, suspend it first.")
+        print("The organization was active during the export: later changes are not in the file. To move permanently, suspend it first.")
 
 
 def say_arrived(arrived: ArrivedOrganization, *, as_json: bool) -> None:
@@ -29,7 +29,7 @@ def say_arrived(arrived: ArrivedOrganization, *, as_json: bool) -> None:
         if one.sentence and one.rows != one.taken:
             print(f"{one.table}: {one.sentence}.")
     people = arrived.people
-    print(f"{people.new} people are new here, {people.known} have an account here, {people.renamed} have another ID than before.")
+    print(f"{people.new} people are new here, {people.known} have an account here, {people.renamed} have a different ID here.")
     _print_named(arrived.named)
     for old, new in arrived.changed_ids.items():
         print(f"  {old} -> {new}")
@@ -38,14 +38,17 @@ def say_arrived(arrived: ArrivedOrganization, *, as_json: bool) -> None:
     if arrived.trusted and people.without_password:
         print(f"{people.without_password} of the trusted people have no password here, and choose one by a magic link.")
     print(f"digest      {arrived.digest}")
-    print(f"audit head  {printable(arrived.audit.head, 100)}, {arrived.audit.entries} entries, {arrived.audit.faults} faults found there")
+    print(
+        f"audit head  {printable(arrived.audit.head, 100)}, {arrived.audit.entries} entries, {arrived.audit.faults} faults "
+        "found at the source"
+    )
     source = printable(arrived.source, 200)
     if arrived.planned:
         print(f"{arrived.slug} of {source} would arrive with the tier {arrived.tier}. Nothing was written.")
         return
     print(f"{arrived.slug} of {source} has arrived with the tier {arrived.tier}, and is {arrived.status}.")
     opens = "approve" if arrived.status == "pending" else "activate"
-    print(f"Next: look at it, then `postern organization {opens} --organization {arrived.slug}`.")
+    print(f"Next: check it, then run `postern organization {opens} --organization {arrived.slug}`.")
 
 
 def _print_named(named: Sequence[NamedPerson]) -> None:
@@ -53,7 +56,7 @@ def _print_named(named: Sequence[NamedPerson]) -> None:
     for one in named:
         email = printable(one.email, 320)
         if one.owns:
-            print(f"{email} has an account here and becomes the owner, which they may decline.")
+            print(f"{email} has an account here and becomes the owner. The person can decline.")
         if one.keys:
             print(f"{email} has an account here and answers for {one.keys} management API keys. No owner has adopted these keys here.")
 

@@ -12,16 +12,18 @@ _BUDGETS: Final = ("network", "mail_domain", "organization", "installation")
 
 
 def add_serve_command(commands: "Commands[argparse.ArgumentParser]") -> None:
-    serve = command(commands, "serve", "serve", "run the server, with its own PostgreSQL unless POSTERN_DATABASE_URL names one")
-    serve.add_argument("--processes", type=count, default=1, metavar="N", help="how many processes share the address (default: 1)")
+    serve = command(commands, "serve", "serve", "run the server, with its own PostgreSQL unless POSTERN_DATABASE_URL is set")
+    serve.add_argument("--processes", type=count, default=1, metavar="N", help="how many processes share the port (default: 1)")
     serve.add_argument("--as-child", type=numbers, default=None, help=argparse.SUPPRESS)
 
 
 def add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    migrate = command(commands, "migrate", "migrate", "bring the database to the schema that this version needs")
+    migrate = command(commands, "migrate", "migrate", "migrate the database to the schema of this version")
     either = migrate.add_mutually_exclusive_group()
-    either.add_argument("--plan", action="store_true", help="only show what would be done")
-    either.add_argument("--grant", metavar="ROLE", help="afterwards give this role what serving needs, and nothing else (postern grants)")
+    either.add_argument("--plan", action="store_true", help="dry run: only show what would be done")
+    either.add_argument(
+        "--grant", metavar="ROLE", help="then grant this role the permissions that serving needs, and no others (postern grants)"
+    )
     add_json(migrate)
 
     grants = command(commands, "grants", "grants", "print the grants that the serving database role needs, those on the audit log included")
@@ -40,7 +42,7 @@ def add_mcp_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     mcp = command(commands, "mcp", "mcp.serving", "run an MCP server: an assistant reads settings and proposes changes to an owner")
     mcp.set_defaults(without_settings=True)
     mcp.add_argument("--url", required=True, metavar="URL", help="the URL of Postern, such as https://id.example.com")
-    mcp.add_argument("--organization", default=None, metavar="SLUG", help="the only organization that the tools read")
+    mcp.add_argument("--organization", default=None, metavar="SLUG", help="the only organization that the tools can read")
     mcp.add_argument(
         "--token-file",
         type=Path,
@@ -64,9 +66,9 @@ def add_doctor_command(commands: "Commands[argparse.ArgumentParser]") -> None:
 def add_verb_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     text = "print a script with which a shell completes this command line"
     completion = command(commands, "completion", "verbs.completion", text)
-    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell that reads it")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
     completion.set_defaults(without_settings=True, commands=commands)
-    verbs = command(commands, "verbs", "verbs.listing", "list the nouns of the API that are commands, too, with their verbs")
+    verbs = command(commands, "verbs", "verbs.listing", "list the nouns of the API that are also commands, with their verbs")
     add_json(verbs)
     verbs.set_defaults(without_settings=True)
 
@@ -80,25 +82,25 @@ def add_files_command(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def add_size_command(commands: "Commands[argparse.ArgumentParser]") -> None:
-    size = command(commands, "size", "sizing.size", "say what an installation needs: processes, cores, memory, connections, disk")
+    size = command(commands, "size", "sizing.size", "estimate what an installation needs: processes, cores, memory, connections, disk")
     size.set_defaults(without_settings=True)
-    size.add_argument("--people", type=up_to(1_000_000_000), required=True, metavar="N", help="how many accounts there are")
+    size.add_argument("--people", type=up_to(1_000_000_000), required=True, metavar="N", help="the number of accounts")
     size.add_argument("--sign-ins-a-day", type=up_to(1_000_000_000), metavar="N", help="default: one for each of the people")
     size.add_argument(
         "--peak-share", type=share, default=0.25, metavar="X", help="the share of them in the busiest hour of the day (default: 0.25)"
     )
     size.add_argument("--tokens", type=up_to(1000), default=4, metavar="N", help="tokens that applications get, a sign-in (default: 4)")
     size.add_argument("--reads", type=up_to(10_000), default=50, metavar="N", help="requests with a token, a sign-in (default: 50)")
-    size.add_argument("--machines", type=count, default=2, metavar="N", help="serving machines; one of several may be away (default: 2)")
+    size.add_argument("--machines", type=count, default=2, metavar="N", help="serving machines; one of several can be offline (default: 2)")
     add_json(size)
 
 
 def add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
     add_json(command(keys, "list", "keys", "show the keys and their ages", action="list"))
-    rotate = command(keys, "rotate", "keys", "put new keys in force without downtime; all kinds, unless one is named", action="rotate")
+    rotate = command(keys, "rotate", "keys", "rotate keys without downtime; all kinds, unless one is specified", action="rotate")
     rotate.add_argument("--signing", action="store_true", help="only the keys that sign tokens")
     rotate.add_argument("--encryption", action="store_true", help="only the keys that encrypt stored secrets")
-    rotate.add_argument("--registrations", action="store_true", help="only the key that signs open registrations")
+    rotate.add_argument("--registrations", action="store_true", help="only the key that signs dynamic client registrations")
     add_json(rotate)
     add_json(command(keys, "reencrypt", "keys", "re-encrypt what is stored under an older encryption key, now", action="reencrypt"))
     generate = command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
@@ -114,49 +116,53 @@ def add_password_commands(passwords: "Commands[argparse.ArgumentParser]") -> Non
 
 
 def add_story_command(commands: "Commands[argparse.ArgumentParser]") -> None:
-    story = command(commands, "story", "record.story", "tell what followed from one request, by the id in its answer or in the log")
+    story = command(commands, "story", "record.story", "show what followed from one request, by the ID in its response or in the log")
     story.add_argument("id", metavar="ID", help="the `request_id` of a log line, or the `X-Request-Id` of an answer")
-    story.add_argument("--since", metavar="TIME", help="look from this time on (default: five minutes before the moment that the id tells)")
-    story.add_argument("--until", metavar="TIME", help="look up to this time (default: an hour after that moment; with --since: now)")
+    story.add_argument("--since", metavar="TIME", help="search from this time on (default: 5 minutes before the time in the ID)")
+    story.add_argument(
+        "--until", metavar="TIME", help="search up to this time (default: 1 hour after the time in the ID; with --since: now)"
+    )
     add_json(story)
 
 
 def add_audit_commands(audit: "Commands[argparse.ArgumentParser]", commands: "Commands[argparse.ArgumentParser]") -> None:
     add_story_command(commands)
-    storage = command(commands, "storage", "record.storage", "say what grows, how fast, what ends it, and until when the disk lasts")
+    storage = command(
+        commands, "storage", "record.storage", "show table sizes, their growth, their retention, and how long the disk space lasts"
+    )
     storage.add_argument("--free", metavar="SIZE", help="the free space of the database's disk, such as 200GiB")
     add_json(storage)
-    verify = command(audit, "verify", "audit", "find out whether anything in the log was removed, added or altered")
+    verify = command(audit, "verify", "audit", "verify that no entry of the log was removed, added or altered")
     add_json(verify)
     verify.add_argument(
         "--organization", metavar="SLUG", help="only this organization's log; the id for one that was deleted, or `platform`"
     )
     verify.add_argument(
-        "--head", type=head, metavar="N:DIGEST", help="where the log ended at an earlier time: finds out whether it was cut off since"
+        "--head", type=head, metavar="N:DIGEST", help="the end of the log at an earlier time: detects whether it was truncated since then"
     )
     verify.add_argument(
-        "--resume", type=Path, metavar="FILE", help="save the progress in this file, and continue there after an interruption"
+        "--resume", type=Path, metavar="FILE", help="save the progress in this file, and continue from it after an interruption"
     )
-    verify.add_argument("--workers", type=int, choices=range(1, 5), default=1, help="how many parts of chains to read at once")
+    verify.add_argument("--workers", type=int, choices=range(1, 5), default=1, help="how many parts of chains to read in parallel")
 
 
 def add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
     create = command(backup, "create", "backups.create", "dump the database, with a manifest of what is in it")
-    create.add_argument("--database", metavar="URL", help="connect with this address, of a role that may only read")
+    create.add_argument("--database", metavar="URL", help="connect with this database URL, as a role with read access only")
     add_json(create)
     create.add_argument("--seal-keys-for", metavar="FILE", help="add the encryption keys, sealed for this X25519 public key (PEM)")
-    check = command(backup, "check", "backups.check", "restore a backup into a scratch database, and prove it")
-    check.add_argument("--scratch", metavar="URL", help="a server to make the scratch database on (default: a PostgreSQL of its own)")
-    check.add_argument("--work", metavar="FOLDER", help="where that PostgreSQL keeps its files (default: the folder for temporary files)")
-    check.add_argument("--database", metavar="URL", help="prove this restored copy instead; with a backup or --in, compare the two")
+    check = command(backup, "check", "backups.check", "restore a backup into a scratch database, and verify it")
+    check.add_argument("--scratch", metavar="URL", help="a server for the scratch database (default: a temporary PostgreSQL)")
+    check.add_argument("--work", metavar="FOLDER", help="where that PostgreSQL stores its files (default: the folder for temporary files)")
+    check.add_argument("--database", metavar="URL", help="verify this restored copy instead; with a backup or --in, compare the two")
     check.add_argument("--no-sign-in", action="store_true", help="with --database: do not write to the copy")
     check.add_argument("--json", action="store_true", help="print the result as JSON")
     restore = command(backup, "restore", "backups.restore", "restore a backup into the database of the settings, which must be empty")
-    restore.add_argument("--recovery-key", metavar="FILE", help="take the encryption keys out of the backup, with this private key (PEM)")
+    restore.add_argument("--recovery-key", metavar="FILE", help="extract the encryption keys from the backup, with this private key (PEM)")
     add_json(restore)
-    restore.add_argument("--hold", action="store_true", help="hold all work that goes out of the house, and do not ask")
+    restore.add_argument("--hold", action="store_true", help="hold all work that has external effects, and do not ask")
     restore.add_argument(
-        "--let-go", action="append", default=[], choices=_OUTGOING_WORK, help="let this work go; may be repeated (default: ask, or hold)"
+        "--let-go", action="append", default=[], choices=_OUTGOING_WORK, help="release this work; may be repeated (default: ask, or hold)"
     )
     listed = command(backup, "list", "backups.listing", "list backups, newest first", action="list")
     listed.add_argument("--json", action="store_true", help="print the list as JSON")
@@ -173,7 +179,7 @@ def add_config_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     """Without a command, `postern config` shows settings: what the process reads from its environment. The commands are about what people
     set in the database.
     """
-    text = "show the settings in force, with secrets masked; or, with a command, export, plan and apply configuration documents"
+    text = "show the effective settings, with secrets masked; or, with a command, export, plan and apply configuration documents"
     config = command(commands, "config", "config", text)
     add_json(config)
     documents = config.add_subparsers(title="commands for configuration documents", metavar="command", required=False)
@@ -181,48 +187,49 @@ def add_config_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     exported.add_argument(
         "--organization", metavar="SLUG", help="only this organization (default: the installation with all organizations)"
     )
-    exported.add_argument("--whole", action="store_true", help="say that collections have exactly these entries")
+    exported.add_argument("--whole", action="store_true", help="declare that collections contain exactly these entries")
     add_json(exported, "print JSON instead of YAML")
     planned = command(
-        documents, "plan", "configuration.plan", "show what a document would change; exit status 0 if nothing, 2 with a plan if something"
+        documents, "plan", "configuration.plan", "show what a document would change; exit status 0 without changes, 2 with changes"
     )
-    applied = command(documents, "apply", "configuration.apply", "apply a document: what was cut off is finished by applying it again")
+    applied = command(documents, "apply", "configuration.apply", "apply a document; to finish an interrupted run, apply it again")
     for one in (planned, applied):
         one.add_argument("files", nargs="+", metavar="FILE", help="YAML or JSON; several files are one document")
         one.add_argument(
-            "--owner", action="append", default=[], metavar="SLUG=EMAIL", help="the owner of a new organization; may be given several times"
+            "--owner", action="append", default=[], metavar="SLUG=EMAIL", help="the owner of a new organization; may be repeated"
         )
         one.add_argument(
             "--secrets-from",
             action="append",
             default=[],
             metavar="PREFIX|DIR/",
-            help="allow references to environment variables whose names begin so, or to files in this folder; may be given several times"
-            " (default: none)",
+            help="allow references to environment variables with this prefix, or to files in this folder; may be repeated (default: none)",
         )
         add_json(one)
-    applied.add_argument("--yes", action="store_true", help="do not ask where something would end")
-    applied.add_argument("--digest", metavar="DIGEST", help="apply only the plan with this digest, as `plan` has shown it")
+    applied.add_argument("--yes", action="store_true", help="do not ask for confirmation before deletions")
+    applied.add_argument("--digest", metavar="DIGEST", help="apply only the plan with this digest, as shown by `plan`")
     schema = command(documents, "schema", "configuration.schema", "print the JSON schema of documents, for editors")
     schema.set_defaults(without_settings=True)
 
 
 def add_jobs_commands(jobs: "Commands[argparse.ArgumentParser]") -> None:
-    add_json(command(jobs, "list", "backups.work", "show how much waits, and how much of it is held", action="list"))
-    held = command(jobs, "hold", "backups.work", "hold what waits, after a restore by other means than ours", action="hold")
-    released = command(jobs, "release", "backups.work", "let held work go", action="release")
+    add_json(command(jobs, "list", "backups.work", "show how many jobs are queued, and how many of them are held", action="list"))
+    held = command(jobs, "hold", "backups.work", "hold queued work, after a restore by other means than Postern", action="hold")
+    released = command(jobs, "release", "backups.work", "release held work", action="release")
     for one in (held, released):
         add_json(one)
-        one.add_argument("--kind", action="append", default=[], choices=_OUTGOING_WORK, help="only this; may be repeated (default: all)")
+        one.add_argument(
+            "--kind", action="append", default=[], choices=_OUTGOING_WORK, help="only this kind; may be repeated (default: all)"
+        )
 
 
 def add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:
-    listed = command(mail, "list", "mail", "list mails, newest first", action="list")
-    shown = command(mail, "show", "mail", "show the newest mail that matches, or the one with this id", action="show")
+    listed = command(mail, "list", "mail", "list emails, newest first", action="list")
+    shown = command(mail, "show", "mail", "show the newest email that matches, or the one with this ID", action="show")
     for one in (listed, shown):
         add_json(one)
         one.add_argument("--to", default="", metavar="ADDRESS", help="only emails to this address")
-        one.add_argument("--subject", default="", metavar="WORDS", help="only emails with these words in the subject")
+        one.add_argument("--subject", default="", metavar="WORDS", help="only emails with this text in the subject")
     listed.add_argument("--limit", type=up_to(1000), default=50, metavar="N", help="the maximum number to list (default: 50)")
     shown.add_argument("id", nargs="?", default=None, metavar="ID", help="the email's ID, from the list")
     shown.add_argument("--link", action="store_true", help="show only the link in it")
@@ -242,7 +249,7 @@ def add_held_back_commands(held_back: "Commands[argparse.ArgumentParser]") -> No
     text = "an IP address, an email domain, or an organization's ID; empty for the installation"
     lift.add_argument("--key", default="", help=text)
     lift.add_argument("--hours", type=up_to(168), required=True, metavar="N", help="for how many hours, up to 168")
-    restored = command(held_back, "restore", "guards.held_back", "end an exception", action="restore")
+    restored = command(held_back, "restore", "guards.held_back", "remove an exception", action="restore")
     restored.add_argument("id", type=identifier, metavar="ID", help="the rate limit's ID, from the list")
     for one in (lift, restored):
         add_json(one)

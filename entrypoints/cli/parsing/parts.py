@@ -25,7 +25,7 @@ def group(commands: "Commands[argparse.ArgumentParser]", name: str, text: str) -
     return parser.add_subparsers(title="commands", metavar="command", required=True)
 
 
-def add_json(parser: argparse.ArgumentParser, text: str = "print JSON, for programs") -> None:
+def add_json(parser: argparse.ArgumentParser, text: str = "print JSON") -> None:
     parser.add_argument("--json", action="store_true", help=text)
 
 

@@ -7,17 +7,17 @@ from typing import Final
 from entrypoints.cli.parsing.parts import Commands, add_json, command, own_limit, up_to
 from entrypoints.failures import FAILURE
 
-_CAN: Final = f"a capability: the exit status is 0 if they have it, {FAILURE} if not; without this option, 0 if they are let in at all"
+_CAN: Final = f"a capability: the exit status is 0 if they have it, {FAILURE} if not; without this option, 0 if they can sign in"
 
 ORGANIZATION_COMMANDS: Final = {
-    "create": "found an organization for an existing account, which then owns it",
+    "create": "create an organization for an existing account, which becomes its owner",
     "list": "list organizations, newest first",
     "show": "show an organization, with its tier, its limits and its owner",
     "approve": "approve a pending organization",
-    "reject": "reject a pending organization for good",
-    "suspend": "suspend an active organization: everybody in it is refused",
+    "reject": "reject a pending organization permanently",
+    "suspend": "suspend an active organization: all its members are denied access",
     "activate": "end a suspension",
-    "tier": "give an organization another tier, or its own limits",
+    "tier": "assign another tier to an organization, or its own limits",
     "delete": "delete an organization and everything in it, for good",
 }
 _IMPORT_COMMANDS: Final = {
@@ -37,34 +37,34 @@ _IMPORT_FILES: Final = {
     "cognito": "what aws cognito-idp list-users wrote (JSON, also several pages), or a table with the columns of Cognito's user import",
     "zitadel": "the answer of POST /admin/v1/export",
     "authentik": "what ak export_blueprint wrote",
-    "csv": "the table, in UTF-8, with the names of its columns in the first line",
+    "csv": "the table, in UTF-8, with the column names in the first line",
     "postern": "NDJSON; docs/guides/from-a-table.md describes it",
 }
 _IMPORT_CLIENTS: Final = {
-    "keycloak": "write clients and groups into this new file, and import nobody",
-    "auth0": "write the clients, roles and connections of a0deploy's tenant.yaml or folder into this new file, and import nobody",
+    "keycloak": "write clients and groups to this new file, and import no people",
+    "auth0": "write the clients, roles and connections of a0deploy's tenant.yaml or folder to this new file, and import no people",
 }
 _PRIVACY_COMMANDS: Final = {
-    "export": "print what is kept about a person, as JSON",
-    "forget": "anonymize a person for good; a serving process removes the rest",
+    "export": "print the data stored about a person, as JSON",
+    "forget": "anonymize a person permanently; a serving process removes the rest",
 }
 _SIGNAL_COMMANDS: Final = {
-    "pause": "stop what an organization's streams of signals are sent, for a while: it waits, and no application can undo the pause",
+    "pause": "pause an organization's signal streams: events are kept, and applications cannot undo the pause",
     "resume": "end the pause of an operator",
 }
 _USER_COMMANDS: Final = {
     "show": "show everything about an account",
-    "lock": "end all that lets anybody into an account, and mail a link for a new password, which opens it",
-    "deactivate": "close an account: end all its sessions, and refuse new sign-ins",
-    "activate": "let a deactivated account sign in again",
-    "reset-password": "let nobody in any more: end password, passkeys, connected accounts and sessions, and mail a link for a new password",
+    "lock": "revoke all access to an account, and email a link to choose a new password, which unlocks the account",
+    "deactivate": "deactivate an account: revoke all its sessions, and deny new sign-ins",
+    "activate": "allow a deactivated account to sign in again",
+    "reset-password": "revoke all access: password, passkeys, linked accounts and sessions, and email a link to choose a new password",
     "revoke-sessions": "sign an account out everywhere",
     "disable-mfa": "remove the second factor of an account whose owner has lost it",
 }
 
 
 def add_access_command(commands: "Commands[argparse.ArgumentParser]") -> None:
-    access = command(commands, "access", "access", "explain what a person may do in an organization, and why")
+    access = command(commands, "access", "access", "explain what a person can do in an organization, and why")
     access.add_argument("--user", required=True, help="the person's email address")
     access.add_argument("--organization", required=True, help="the organization's slug")
     access.add_argument("--service", default=None, help="the slug of a service: show which claims it would get, and why")
@@ -74,11 +74,15 @@ def add_access_command(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def add_text_commands(texts: "Commands[argparse.ArgumentParser]") -> None:
     exported = command(
-        texts, "export", "configuration.texts", "print the open texts of a language in gettext's form (.po)", action="export"
+        texts, "export", "configuration.texts", "export the open texts of a language as a gettext file (.po)", action="export"
     )
     exported.add_argument("--language", required=True, metavar="CODE", help="the language, such as de")
     imported = command(
-        texts, "import", "configuration.texts", "take the own texts of a language from such a file: all of them, or none", action="import"
+        texts,
+        "import",
+        "configuration.texts",
+        "import the custom texts of a language from such a file: all of them, or none",
+        action="import",
     )
     imported.add_argument("file", metavar="FILE", help="the file, or - for standard input")
     for one in (exported, imported):
@@ -102,11 +106,11 @@ def add_organization_commands(organization: "Commands[argparse.ArgumentParser]")
         if name in {"list", "approve", "tier"}:
             one.add_argument("--tier", metavar="NAME", help="free, professional or another existing tier")
         if name in {"reject", "suspend"}:
-            one.add_argument("--reason", required=name == "reject", help="the reason, which is stored and shown to those concerned")
+            one.add_argument("--reason", required=name == "reject", help="the reason, which is stored and shown to the people affected")
         if name == "tier":
             for limit in ("--max-users", "--max-services"):
                 one.add_argument(
-                    limit, type=own_limit, metavar="N", help="its own limit in place of the tier's; `none` returns to the tier's"
+                    limit, type=own_limit, metavar="N", help="its own limit instead of the tier's; `none` returns to the tier's"
                 )
         if name == "delete":
             one.add_argument("--yes", action="store_true", help="do not ask for confirmation")
@@ -119,7 +123,7 @@ def add_moving_commands(organization: "Commands[argparse.ArgumentParser]") -> No
     )
     leave = command(organization, "export", "moving.departure", "export a whole organization to a file for another installation")
     leave.add_argument("--organization", required=True, metavar="SLUG", help="its slug")
-    leave.add_argument("--to", required=True, metavar="FILE", help="the file to write; it must not exist yet")
+    leave.add_argument("--to", required=True, metavar="FILE", help="the file to write; it must not exist")
     leave.add_argument("--for", required=True, dest="key", metavar="KEY", help="the key that `receive-key` printed on the new installation")
     arrive = command(organization, "import", "moving.arrival", "import a whole organization from the file of another installation")
     arrive.add_argument("file", metavar="FILE", help="what `export` has written for this installation")
@@ -139,7 +143,7 @@ def add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
     listed.add_argument("--organization", metavar="SLUG", help="only this organization's services")
     listed.add_argument("--limit", type=up_to(1000), default=50, metavar="N", help="the maximum number to list (default: 50)")
     listed.add_argument("--offset", type=up_to(1_000_000), default=0, metavar="N", help="how many to skip")
-    shown = command(service, "show", "service", "show a service, with counts of what it has", action="show")
+    shown = command(service, "show", "service", "show a service, with counts of its objects", action="show")
     shown.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
     shown.add_argument("--service", required=True, metavar="SLUG", help="its slug")
     client = command(service, "client-id", "service", "set the client ID that a service had in another system", action="client-id")
@@ -158,14 +162,14 @@ def add_import_commands(imports: "Commands[argparse.ArgumentParser]") -> None:
         one.add_argument("files", nargs="+", metavar="FILE", help=_IMPORT_FILES[name])
         one.add_argument("--plan", action="store_true", help="dry run: show what would be done, and write nothing")
         one.add_argument("--report", type=Path, metavar="FILE", help="write a line about each person into this new file (.csv or .ndjson)")
-        one.add_argument("--organization", metavar="SLUG", help="list the people as members of this organization (default: of none)")
-        one.add_argument("--role", default="member", metavar="SLUG", help="the role that they get there (default: member)")
+        one.add_argument("--organization", metavar="SLUG", help="make the people members of this organization (default: none)")
+        one.add_argument("--role", default="member", metavar="SLUG", help="the role that they get in the organization (default: member)")
         one.add_argument(
             "--map-role",
             action="append",
             default=[],
             metavar="THEIRS=OURS",
-            help="people with this role there get that role here; may repeat",
+            help="people with this role there get that role here; may be repeated",
         )
         one.add_argument("--trust-verified", action="store_true", help="trust email addresses that the other system has verified")
         one.add_argument("--usernames", action="store_true", help="import user names; they are never issued again afterwards")
@@ -174,7 +178,7 @@ def add_import_commands(imports: "Commands[argparse.ArgumentParser]") -> None:
         )
         one.add_argument("--source", default="", metavar="NAME", help="the namespace of the people's IDs, if the files do not contain it")
         one.add_argument("--tell", action="store_true", help="send emails and webhooks about the people (default: none)")
-        add_json(one, "print the totals as JSON, for programs")
+        add_json(one, "print the totals as JSON")
         one.set_defaults(hashes=None, states=None, only_organization="", map=[], delimiter=",", clients=None, hash=None, hash_config=None)
         if name == "keycloak":
             one.add_argument("--only-organization", default="", metavar="ALIAS", help="only members of this organization of the realm")
@@ -203,7 +207,7 @@ def add_billing_commands(billing: "Commands[argparse.ArgumentParser]") -> None:
     retry = command(billing, "retry", "billing", "apply events that failed, now", action="retry")
     add_json(retry)
     retry.add_argument("--event", metavar="ID", help="only this one (default: all pending)")
-    text = "ask the payment provider about all subscriptions, and correct what differs"
+    text = "query the payment provider for all subscriptions, and correct differences"
     add_json(command(billing, "reconcile", "billing", text, action="reconcile"))
 
 
@@ -251,7 +255,7 @@ def add_user_commands(user: "Commands[argparse.ArgumentParser]") -> None:
         add_json(one)
         if name == "reset-password":
             one.add_argument("--print", action="store_true", dest="print_link", help="print the link instead of emailing it")
-    stats = command(user, "stats", "user", "count passwords, by the system that made their hash", action="stats")
+    stats = command(user, "stats", "user", "count passwords, by the system that created their hash", action="stats")
     add_json(stats)
 
 

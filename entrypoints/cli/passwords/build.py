@@ -20,5 +20,5 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise StartFailed(f"{error.filename or out}: {error.strerror or error}") from None
     made = {"path": str(out), "hashes": head.count, "kind": head.kind.value, "day": head.day.isoformat(), "bytes": head.size}
-    tell(made, f"{out}: {head.count} hashes in {head.size} bytes. Name it in POSTERN_PASSWORD_FILTER.", as_json=arguments.json)
+    tell(made, f"{out}: {head.count} hashes in {head.size} bytes. Set POSTERN_PASSWORD_FILTER to this file.", as_json=arguments.json)
     return OK

@@ -51,7 +51,7 @@ def _free(told: str | None, settings: Settings) -> int | None:
         return shutil.disk_usage(settings.data_dir).free if settings.database_url is None else None
     found = _FREE.fullmatch(told)
     if found is None:
-        raise _WrongSize(f"--free is a size such as 200GiB, not {printable(told)!r}")
+        raise _WrongSize(f"--free must be a size such as 200GiB, not {printable(told)!r}")
     return int(float(found[1]) * 1024 ** _UNITS.index(found[2] or "B"))
 
 
@@ -78,30 +78,30 @@ def _object(storage: Storage, free: int | None) -> dict[str, Any]:
 
 
 def _lines(storage: Storage, free: int | None) -> Iterator[str]:
-    yield f"{'table':<26} {'size':>10} {'a day':>10} {'rows, about':>14} {'dead':>5}  what ends it"
+    yield f"{'table':<26} {'size':>10} {'a day':>10} {'rows, about':>14} {'dead':>5}  retention"
     for one in storage.tables[:_SHOWN]:
         yield _line(storage, one)
     if (others := storage.tables[_SHOWN:]) and (together := sum(one.bytes for one in others)):
         yield f"{f'{len(others)} others':<26} {_size(together):>10}"
     a_day = storage.all_grow
     if a_day is None:
-        known = "How fast it grows is known a day after the first sample, which the server keeps"
-        lasts = "" if free is None else f", and with it how long the {_size(free)} that are free last"
-        yield f"The database takes {_size(storage.bytes)}. {known}{lasts}."
+        known = "The growth is known one day after the first sample, which the server keeps"
+        lasts = "" if free is None else f", and with it how long the {_size(free)} of free space last"
+        yield f"The database uses {_size(storage.bytes)}. {known}{lasts}."
         return
-    yield f"The database takes {_size(storage.bytes)} and grows by {_size(a_day)} a day, since {storage.sampled}."
+    yield f"The database uses {_size(storage.bytes)} and grows by {_size(a_day)} a day, since {storage.sampled}."
     if free is None:
-        yield "How much space the disk of the database has is not known here: name it with --free, for example --free 200GiB."
+        yield "The free space of the database's disk cannot be read here: specify it with --free, for example --free 200GiB."
     elif (until := storage.lasts_until(free)) is None:
-        yield f"{_size(free)} are free, and at this speed they last for more than a hundred years."
+        yield f"{_size(free)} are free. At this rate, they last for more than 100 years."
     else:
-        yield f"{_size(free)} are free, and at this speed they last until {until}."
+        yield f"{_size(free)} are free. At this rate, they last until {until}."
 
 
 def _line(storage: Storage, one: StoredTable) -> str:
     grows = storage.grows(one)
-    speed = "not known" if grows is None else _size(grows)
-    rows = "not known" if one.rows is None else f"{one.rows:,}"
+    speed = "unknown" if grows is None else _size(grows)
+    rows = "unknown" if one.rows is None else f"{one.rows:,}"
     return f"{one.name:<26} {_size(one.bytes):>10} {speed:>10} {rows:>14} {one.dead:>5.0%}  {_until(one.name)}"
 
 

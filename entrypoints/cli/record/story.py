@@ -51,7 +51,7 @@ def _moment(option: str, text: str | None) -> datetime | None:
         at = datetime.fromisoformat(text)
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise BadRequest(f"{option} is a time such as 2026-03-01T12:00Z, not {printable(text)!r}") from None
+        raise BadRequest(f"{option} must be a time such as 2026-03-01T12:00Z, not {printable(text)!r}") from None
 
 
 def _object(story: Story) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _lines(story: Story) -> list[str]:
     several = f" of {requests} requests that had the same id" if requests > 1 else ""
     lines += [
         f"{found}{several}, from {timestamp(story.sought.since)} to {timestamp(story.sought.until)}, among {', '.join(SEARCHED)}.",
-        "Jobs and mails leave their table when they are done: the log's lines with the same `request_id` tell of them.",
+        "Jobs and emails are removed from their table when they are complete: the log lines with the same `request_id` show them.",
     ]
     return lines
 

@@ -20,6 +20,6 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _shadow(settings: Settings, factors: bool, as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     async with opened_postern(settings) as postern:
         changed = await postern.tenancy.risk_policies.put_in_shadow(Actor(operator=operator()), factors=factors)
-        lines = [f"In shadow from now on: {printable(one.name)} ({one.action.value})" for one in changed]
+        lines = [f"Now report-only: {printable(one.name)} ({one.action.value})" for one in changed]
         names = [one.name for one in changed]
-        tell({"in_shadow": names}, *(lines or ["No such rule of the installation counts."]), as_json=as_json)
+        tell({"in_shadow": names}, *(lines or ["The installation has no such enforced risk policy."]), as_json=as_json)

@@ -163,9 +163,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _said(demand: Demand, found: Needs) -> list[str]:
-    away = ", of which one may be away" if demand.machines > 1 else ""
+    away = ", of which one can be offline" if demand.machines > 1 else ""
     rows = [
-        ("busiest second", f"{found.sign_ins_a_second:.2f} sign-ins, {found.serving_cores:.2f} cores busy with them"),
+        ("busiest second", f"{found.sign_ins_a_second:.2f} sign-ins, using {found.serving_cores:.2f} cores"),
         (f"{_count(demand.machines, 'machine')} that serve{'' if demand.machines > 1 else 's'}{away}", ""),
         ("  cores, and --processes", f"{found.processes} each"),
         ("  POSTERN_ARGON2_WORKERS", f"{found.argon2_workers}"),
@@ -174,7 +174,7 @@ def _said(demand: Demand, found: Needs) -> list[str]:
         ("  cores", f"{found.database_cores}"),
         ("  memory", f"{found.database_memory_mib} MiB"),
         ("  max_connections", f"{found.connections}"),
-        ("  disk", f"{found.disk_gib} GiB after a year, {found.disk_gib_a_year:,.1f} GiB more each year"),
+        ("  disk", f"{found.disk_gib} GiB after one year, plus {found.disk_gib_a_year:,.1f} GiB each year"),
         ("  archived log", f"{found.wal_gib_a_day:,.2f} GiB a day"),
     ]
     width = max(len(name) for name, value in rows if value) + 2

@@ -228,7 +228,7 @@ def _of_field(names: list[str], dest: str, field: inspect.Field, said: str, defa
 def _way(option: Option) -> str:
     """What the help says of how a value is given."""
     if option.repeats:
-        return "May be given several times, or once as a JSON list."
+        return "May be repeated, or sent once as a JSON list."
     return "@FILE reads it from a file, - from standard input." if option.read in {secret, json_value} else ""
 
 

@@ -78,7 +78,7 @@ def _offer_verbs(commands: Commands, verbs: Mapping[str, VerbWords]) -> None:
         parser.set_defaults(module="verbs.running", without_settings=False, noun=verb["noun"], verb=word)
         for option in verb["options"]:
             _add(parser, option)
-        parser.add_argument("--json", action="store_true", help="print the API's answer, for programs")
+        parser.add_argument("--json", action="store_true", help="print the API's response as JSON")
         if verb["deletes"]:
             parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 

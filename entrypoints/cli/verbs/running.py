@@ -178,6 +178,6 @@ def _path(given: argparse.Namespace, endpoint: Endpoint) -> Any:
 
 def _require_agreement(endpoint: Endpoint) -> None:
     if not sys.stdin.isatty():
-        raise NotAgreed("Nothing was done, since something would end. Say --yes, or answer at a terminal")
+        raise NotAgreed("Nothing was changed, because this deletes or revokes something. Use --yes, or confirm in a terminal")
     if input(f"{endpoint.summary}. Type yes to continue: ").strip() != "yes":
-        raise NotAgreed("Nothing was done")
+        raise NotAgreed("Nothing was changed")

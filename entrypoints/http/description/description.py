@@ -108,7 +108,7 @@ class Description:
             frame = (await self._once()).pages.frame
             if not fits(call.body.text):
                 return Answer(
-                    explaining(self._pages, frame, problem="That is more than 16 KiB. Paste the lines with the error alone."), 413
+                    explaining(self._pages, frame, problem="The text is longer than 16 KiB. Paste only the lines with the error."), 413
                 )
             # A long trace takes some milliseconds, so a thread reads it.
             found = await trio.to_thread.run_sync(explained_in, call.body.text, limiter=self._reading)

@@ -156,11 +156,11 @@ FOLDERS: Final[Mapping[str, str]] = {
     "": "Step by step",
     "applications": "Products as applications",
     "apis": "APIs, MCP servers and agents",
-    "programs": "Programs that use Postern",
-    "workloads": "Programs without a secret",
-    "looks": "Looks and words",
+    "programs": "Scripts and assistants",
+    "workloads": "Clients without a secret",
+    "looks": "Branding and custom text",
     "directories": "Directories of customers",
-    "proxies": "Applications behind a proxy",
+    "proxies": "Applications behind a reverse proxy",
     "running": "Run Postern",
 }
 """The folders of `docs/guides`, in the order of the page, with the words for them."""

@@ -178,7 +178,7 @@ class _ScimReader(BodyReader):
         for given, inner in value.items():
             name = self._names.get(given.lower(), given)
             if name in named:
-                raise NotAsDeclared(f"{name}: give it only once")
+                raise NotAsDeclared(f"{name}: send it only once")
             named[name] = inner if name == _OF_OPERATION else _truth(inner) if name in _TRUTHS else self._named(inner)
         return named
 
@@ -296,7 +296,7 @@ class _FormWithFileReader(BodyReader):
         values: dict[str, Any] = {}
         for name, content, is_file in _parts_of(body):
             if name in values:
-                raise NotAsDeclared(f"{name}: give it only once")
+                raise NotAsDeclared(f"{name}: send it only once")
             values[name] = content if is_file else _text_of(name, content)
         return convert(values, self._kind)
 

@@ -189,7 +189,7 @@ def require_own_form(request: Request, origin: str) -> None:
     given = request.header(b"origin")
     own = given in {None, b"null", origin.encode()} if site is None else site == b"same-origin"
     if not own:
-        raise Forbidden("This form was not sent from our own page", words="foreign_form")
+        raise Forbidden("This form was not sent from a page of Postern", words="foreign_form")
 
 
 def is_of_another_origin(request: Request, origin: str) -> bool:

@@ -116,11 +116,9 @@ _KEY_TOKEN: Final = f"{OF_WORKLOAD}_"
 _MANAGEMENT_KEYS: Final = (f"{OF_ORGANIZATION}_", f"{OF_PLATFORM}_", _KEY_TOKEN)
 _MANAGEMENT_KEY_STARTS: Final = tuple(start.encode() for start in _MANAGEMENT_KEYS)
 _OTHER_ORGANIZATION: Final = "This management key is not of this organization"
-_OF_AN_APPLICATION: Final = (
-    "This is a key and no access token. A key that an application made for its users opens the application's own API, and nothing here"
-)
+_OF_AN_APPLICATION: Final = "This is a user API key, not an access token. A user API key works at the application's own API only"
 _LACKS: Final = (
-    "This management key may not do this: it needs the capability {}, which its maker must still have until an owner adopts the key"
+    "This management API key cannot do this: it needs the capability {}, which its creator must still have until an owner adopts the key"
 )
 _NOT_FROM: Final = {
     CallerContext.PLATFORM: "This cannot be done with a token for the platform",

@@ -167,7 +167,7 @@ class FieldsReader:
             if name in self._lists:
                 values.setdefault(name, []).append(value)
             elif name in values:
-                raise NotAsDeclared(f"{name}: give it only once")
+                raise NotAsDeclared(f"{name}: send it only once")
             else:
                 values[name] = value
         fields = convert(values, self._kind)

@@ -291,7 +291,7 @@ class ScimError(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     """The schema of an error."""
     status: Annotated[int, example(400)]
     """The HTTP status of the answer."""
-    detail: Annotated[str, example("path: title is not kept here")]
+    detail: Annotated[str, example("path: title is not stored")]
     """A human-readable description of the error."""
     scim_type: Annotated[ScimType, example("invalidPath")] | None = None
     """The SCIM error type. Absent if SCIM has no type for the error."""

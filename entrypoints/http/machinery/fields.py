@@ -148,7 +148,7 @@ def email_field(text: str, syntax: EmailSyntax) -> Email:
     try:
         return syntax.parse(text)
     except BadRequest as refusal:
-        raise BadRequest("email: not a valid e-mail address", detail=refusal.detail, words="address_invalid") from None
+        raise BadRequest("email: not a valid email address", detail=refusal.detail, words="address_invalid") from None
 
 
 # What the paths of most endpoints name: an organization, or one of its services. The path of anything inside adds its own id.

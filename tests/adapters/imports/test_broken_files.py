@@ -157,7 +157,7 @@ async def test_a_file_that_is_cut_anywhere_is_refused_with_its_place(form: str, 
         fault = refused.value
         assert fault.file == file.name
         assert fault.message.startswith(f"{file.name}, line {fault.line}, byte {fault.byte}: ")
-        assert fault.message.endswith("Nobody was imported"), fault.message
+        assert fault.message.endswith("No people were imported"), fault.message
         assert at - 200 < fault.byte <= at
         assert fault.line == whole[: fault.byte].count(b"\n") + 1 or file.suffix == ".csv"
 

@@ -99,12 +99,12 @@ async def test_a_directory_signs_its_sign_out_as_its_answers() -> None:
 async def test_another_signature_is_refused_in_words_about_the_directory() -> None:
     ours, curve = _documents(), made("ec", "p256")
     for envelope, told in (
-        (_in_form(made("stranger")), "a certificate of the directory"),
+        (_in_form(made("stranger")), "a certificate of the identity provider"),
         (_in_form(directory(), method=f"{DS}rsa-sha1"), "RSA with SHA-256 or"),
         (_in_address(directory(), f"{DS}rsa-sha1"), "RSA with SHA-256 or"),
-        (_in_address(made("stranger")), "a certificate of the directory"),
-        (_in_address(curve, f"{_MORE}ecdsa-sha256"), "a certificate of the directory"),
-        (_in_address(directory(), change=lambda text: text.replace("p-1", "p-2")), "a certificate of the directory"),
+        (_in_address(made("stranger")), "a certificate of the identity provider"),
+        (_in_address(curve, f"{_MORE}ecdsa-sha256"), "a certificate of the identity provider"),
+        (_in_address(directory(), change=lambda text: text.replace("p-1", "p-2")), "a certificate of the identity provider"),
     ):
         with pytest.raises(MessageRefused) as refused:
             await ours.read_logout_request(envelope, (directory().certificate,))

@@ -108,7 +108,7 @@ async def add(page: Page, board: BoardOnLoopback) -> None:
     await page.open(f"{APPLICATIONS}/~new")
     await page.fill("Name", "Board")
     await page.click("Web application with a server")
-    await page.fill("2. Where are people redirected after sign-in? (redirect URI)", f"{board.at}/callback")
+    await page.fill("2. Where are people redirected after sign-in?", f"{board.at}/callback")
     await page.click("Members of the organization")
     await page.follow("Create application")
     (service,) = scene.people.rows("select client_id::text as id from services where name = 'Board'")

@@ -40,10 +40,10 @@ async def test_a_framework_fills_its_address_in_and_copies_as_one_paste(scripted
     # What somebody has written stays.
     await page.click("Next.js")
     await page.click("Enter another redirect URI now")
-    await page.fill(f"{ASKED} (redirect URI)", "http://localhost:3000/own")
+    await page.fill(ASKED, "http://localhost:3000/own")
     await page.click("Django")
     assert await page.evaluate(ADDRESSES) == "http://localhost:3000/own"
-    await page.fill(f"{ASKED} (redirect URI)", "")
+    await page.fill(ASKED, "")
     await page.click("Enter another redirect URI now")
     await page.click("Next.js")
     await require_sound(page)

@@ -12,20 +12,20 @@ _FAILED: Final = TestedCheck(
     told="The assertion is for another service provider.",
     came="https://another.example",
     expected="https://id.example.org",
-    mend="Set our entity id as the audience in the directory.",
+    mend="Set Postern's entity ID as the audience at the identity provider.",
 )
 _LATER: Final = TestedCheck(name="times", state=CheckState.NOT_REACHED)
 _WARNED: Final = TestedCheck(
     name="ldap_addresses",
     state=CheckState.PASSED,
-    told="Your organization has proved no mail domain yet. Until it has, nobody signs in through this.",
+    told="No email domain is verified. No one can sign in through this identity provider until one is.",
     mend="Add the email domain of your people to your organization, and verify it.",
 )
 _AT_FIELD: Final = TestedCheck(
     name="ldap_bind",
     state=CheckState.FAILED,
-    told="The directory does not let the bind account in.",
-    mend="Compare the bind DN with the directory, and type the bind password again.",
+    told="The directory rejected the bind account.",
+    mend="Compare the bind DN with the directory, and enter the bind password again.",
 )
 _TEST: Final = "directory/test.html"
 _LINKS: Final = {"back": "#", "fields": {"ldap_bind": "#bind_dn"}, "new_domain": "#"}

@@ -183,15 +183,15 @@ def test_what_the_application_is_told(given: Mapping[str, str | None], word: str
 
 @pytest.mark.parametrize("name", [name for name in GOOD if name not in {"client_id", "redirect_uri"}])
 def test_nothing_is_said_twice(name: str) -> None:
-    assert refused({}, (name, GOOD[name])) == ("invalid_request", f"{name}: give it only once")
+    assert refused({}, (name, GOOD[name])) == ("invalid_request", f"{name}: send it only once")
 
 
 @pytest.mark.parametrize(
     "name", ["state", "nonce", "prompt", "max_age", "login_hint", "request", "claims", "response_mode", "id_token_hint"]
 )
 def test_not_even_with_nothing_in_it(name: str) -> None:
-    assert refused({name: "1"}, (name, "")) == ("invalid_request", f"{name}: give it only once")
-    assert refused({}, (name, ""), (name, "")) == ("invalid_request", f"{name}: give it only once")
+    assert refused({name: "1"}, (name, "")) == ("invalid_request", f"{name}: send it only once")
+    assert refused({}, (name, ""), (name, "")) == ("invalid_request", f"{name}: send it only once")
 
 
 @pytest.mark.parametrize("state", ["s" * (LONGEST + 1), "a\x00", "a\r\nSet-Cookie: a=b", "é", "\ufffd"])

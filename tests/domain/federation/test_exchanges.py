@@ -72,7 +72,7 @@ def test_the_earliest_of_the_ends_counts_in_whole_seconds() -> None:
 
 
 def test_a_session_that_ends_within_the_second_is_over() -> None:
-    with pytest.raises(SubjectRefused, match="has ended"):
+    with pytest.raises(SubjectRefused, match="no longer valid"):
         _exchanged(session_lasts=0.5)
 
 

@@ -68,8 +68,8 @@ def test_a_client_that_learns_its_nonce_makes_no_mistake() -> None:
     ("reason", "advice"),
     [
         (RefusalReason.PKCE_MALFORMED, reason_in_words(RefusalReason.PKCE_MALFORMED)[1]),
-        ("document_busy", "Wait a minute. Ten fetches a minute are made of one host"),
-        ("document_lies", "Whoever publishes the document has to mend it. The next request reads it again"),
+        ("document_busy", "Wait 1 minute. Postern makes at most 10 fetches per minute to one host"),
+        ("document_lies", "The publisher of the document must fix it. The next request reads it again"),
     ],
 )
 def test_what_a_document_is_refused_for_has_an_advice(reason: str, advice: str) -> None:

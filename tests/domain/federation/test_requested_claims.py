@@ -64,7 +64,7 @@ def test_an_essential_acr_is_insisted_on(acr: Any, values: tuple[str, ...]) -> N
 @pytest.mark.parametrize("values", [{"value": "phr"}, {"values": ["1", 2, None]}, {"value": [TWO_FACTORS]}])
 def test_an_essential_acr_that_nobody_reaches_is_refused(values: Any) -> None:
     told = refused(json.dumps({"id_token": {"acr": {"essential": True, **values}}}))
-    assert told == ("unmet_authentication_requirements", "claims: nobody reaches this acr here")
+    assert told == ("unmet_authentication_requirements", "claims: this acr value cannot be reached")
 
 
 def test_sub_names_the_one_who_will_do() -> None:

@@ -40,7 +40,7 @@ def test_paths_and_queries_say_which_resource_and_not_who() -> None:
     assert shown_query({"filter": 'userName eq "ada"', "count": "5", "x": "ada"}) == 'filter=userName eq "…"&count=5&x=…'
     assert shown_query({"attributes": "userName,ada lovelace"}) == "attributes=userName,…"
     assert shown_reason("x" * 1000) == "x" * 500
-    assert shown_reason("path: “pia.privat@acme.example” is not kept here") == "path: “…” is not kept here"
+    assert shown_reason("path: “pia.privat@acme.example” is not stored") == "path: “…” is not stored"
     assert shown_reason("urn:x:pia@acme.example, and pia@acme.example.") == "…, and …"
     assert shown_reason("userName: this address is taken") == "userName: this address is taken"
 

@@ -59,7 +59,7 @@ def test_who_we_are_follows_from_the_base_url(base_url: str, expected: RelyingPa
 @pytest.mark.parametrize("obstacle", list(Obstacle))
 def test_each_obstacle_has_its_words(obstacle: Obstacle) -> None:
     refusal = PasskeysUnavailable(obstacle)
-    assert refusal.message.startswith("Passkeys need")
+    assert refusal.message.startswith("Passkeys require")
     assert refusal.words == f"passkeys_{obstacle.value}"
 
 
@@ -92,5 +92,5 @@ def test_a_way_in_may_go_where_another_is_left(left: WaysIn) -> None:
 
 
 def test_the_last_one_stays() -> None:
-    with pytest.raises(LastWayIn, match="last way into the account"):
+    with pytest.raises(LastWayIn, match="last sign-in method of the account"):
         require_another(WaysIn(password=False, passkeys=0, identities=0))

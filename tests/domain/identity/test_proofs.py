@@ -69,7 +69,7 @@ def test_with_one_it_is_the_second_factor_that_must_be_fresh(asked: StepUp, prov
 
 
 def test_the_refusal_says_what_would_do_and_how_old_it_may_be() -> None:
-    for since, what in ((None, "password"), (LONG_AGO, "second factor")):
+    for since, what in ((None, "password"), (LONG_AGO, "MFA code")):
         with pytest.raises(ReauthenticationRequired, match=what) as refused:
             require_fresh(Standing(Proved(), since), StepUp.ACCOUNT, NOW, WINDOW)
         assert refused.value.max_age == WINDOW

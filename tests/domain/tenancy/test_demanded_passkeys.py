@@ -42,7 +42,7 @@ def test_a_demand_names_a_role_exactly_where_it_needs_one() -> None:
     for change, before in ((TO_ALL, SignInRules()), (TO_ROLE, SignInRules()), (SignInRulesChange(mfa_grace_days=1), OF_ROLE)):
         change.applied(before, NOW).require_whole_demand(change)
     without = SignInRulesChange(all_factor=AllFactor.ROLE_PASSKEY)
-    with pytest.raises(BadRequest, match="all_factor_role: name the role"):
+    with pytest.raises(BadRequest, match="all_factor_role: specify the role"):
         without.applied(SignInRules(), NOW).require_whole_demand(without)
     more = SignInRulesChange(all_factor=AllFactor.PASSKEY, all_factor_role=ROLE)
     with pytest.raises(BadRequest, match="only with all_factor role_passkey"):

@@ -52,7 +52,7 @@ def test_a_key_is_a_member_without_a_person() -> None:
     assert (member.person, member.responsible, member.key_id, member.is_owner) == (None, maker, key, False)
     # A use case that is closed to keys fails with one. It does not act in the maker's name.
     for ask in (lambda: member.caller, lambda: member.user):
-        with pytest.raises(LookupError, match="no person"):
+        with pytest.raises(LookupError, match="not a person"):
             ask()
 
 

@@ -109,7 +109,7 @@ def test_placeholders_are_ours_each_once_or_twice() -> None:
     assert said("sign_in.title", "Welcome, {email}") == ["own_text_placeholder_none"]
     (fault,) = faults(OwnText(key, EN, "{service} {email}"), RULES)
     assert (fault.words, fault.values) == ("own_text_placeholder_unknown", {"name": "{email}", "known": "{service}"})
-    assert str(fault) == "sign_in.title_to (en): {email} is no placeholder here: the text has {service}"
+    assert str(fault) == "sign_in.title_to (en): {email} is not a placeholder of this text: the text has {service}"
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_letters_of_a_host_are_compared_as_addresses_have_them() -> None:
 def test_closed_texts_and_unknown_ones_say_why() -> None:
     (fault,) = faults(OwnText("consent.title", EN, "<Hi>"), RULES)
     assert fault.words == "own_text_closed"
-    assert "stay ours" in fault.message
+    assert "cannot be customized" in fault.message
     assert said("no.such", "Hi") == ["own_text_closed"]
 
 

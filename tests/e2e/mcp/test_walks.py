@@ -192,6 +192,6 @@ async def test_a_client_that_is_not_admitted_is_among_the_refusals(workshop: Wor
         kept = "/api/organizations/acme/services/assistant/refusals"
         (refusal,) = until(lambda: [one for one in workshop.ada.ask("GET", kept)["refusals"] if one["place"] == "authorize"])
         assert refusal["received"] == workshop.resource
-        assert "let the application in on the page of the API" in refusal["advice"]
+        assert "allow the application on the API's page" in refusal["advice"]
     finally:
         workshop.ada.ask("PATCH", api, {"admits": "all"})

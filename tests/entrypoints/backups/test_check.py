@@ -72,7 +72,7 @@ def test_an_undamaged_backup_is_proved_and_the_audit_log_hears_of_it(
 
     monkeypatch.setattr(secrets, "token_hex", remembered)
     status, lines = checked(str(backup.folder.path), *scratch(backup))
-    assert lines[-1].endswith("verified. It restores, has its contents, opens, verifies and signs in.")
+    assert lines[-1].endswith("verified. It can be restored, is complete and can be decrypted, and sign-in works.")
     assert status == OK
     assert [line[:15].split()[1] for line in lines[:-1]] == ["manifest", "dump", "schema", "rows", "ties", "sealed", "audit", "sign-in"]
     assert lines[2].endswith(f" tables and views, {len(shipped())} migration{'s' * (len(shipped()) > 1)}")
@@ -126,7 +126,7 @@ FILES: Final[dict[str, tuple[Callable[[Path], None], DamageKind, str]]] = {
     ),
     "manifest of a later form": (lambda at: edit(at / MANIFEST, '"format": 1', '"format": 2'), DamageKind.MANIFEST, "of a newer Postern"),
     "no dump": (lambda at: (at / DUMP).unlink(), DamageKind.DUMP, "is missing"),
-    "cut dump": (lambda at: cut(at / DUMP), DamageKind.DUMP, "is cut off"),
+    "cut dump": (lambda at: cut(at / DUMP), DamageKind.DUMP, "is truncated"),
     "dump with more at its end": (lambda at: lengthen(at / DUMP), DamageKind.DUMP, "is too long"),
     "a bit of the dump flipped": (lambda at: flip(at / DUMP), DamageKind.DUMP, "was altered"),
 }
@@ -207,13 +207,13 @@ ROWS: Final[dict[str, tuple[str, DamageKind, str]]] = {
     "a bit of a sealed secret flipped": (
         "update mfa_secrets set sealed_secret = set_byte(sealed_secret, 30, get_byte(sealed_secret, 30) # 1)",
         DamageKind.SEALED,
-        "1 of 1 values of mfa_secrets.sealed_secret do not open",
+        "1 of 1 values of mfa_secrets.sealed_secret cannot be decrypted",
     ),
     "a sealed secret cut": ("update webhooks set sealed_secret = substring(sealed_secret for 12)", DamageKind.SEALED, "cut short"),
     "a sealed secret of another row": (
         "update jobs set sealed_payload = (select sealed_payload from jobs order by id limit 1)",
         DamageKind.SEALED,
-        "1 of 2 values of jobs.sealed_payload do not open",
+        "1 of 2 values of jobs.sealed_payload cannot be decrypted",
     ),
     "a sealed secret under a lost key": (
         "update signing_keys set sealed_private_key = '\\x01046c6f7374'::bytea || substring(sealed_private_key from 7)",
@@ -280,7 +280,10 @@ def test_a_copy_that_was_restored_by_other_means_is_proved_and_left_without_the_
 ) -> None:
     copy = damaged("select 1")
     status, lines = checked(str(backup.folder.path), "--database", copy)
-    assert (status, lines[-1]) == (OK, f"{backup.folder.path.name}: verified. It restores, has its contents, opens, verifies and signs in.")
+    assert (status, lines[-1]) == (
+        OK,
+        f"{backup.folder.path.name}: verified. It can be restored, is complete and can be decrypted, and sign-in works.",
+    )
     with psycopg.connect(copy) as connection:
         assert connection.execute("select count(*) from users where email like 'backup-canary%'").fetchone() == (0,)
         assert connection.execute("select count(*) from audit_entries where action = 'platform.owner.created'").fetchone() == (2,)
@@ -291,7 +294,7 @@ def test_a_copy_without_a_backup_is_judged_by_itself(checked: Checked, damaged: 
     status, lines = checked("--database", copy, "--no-sign-in")
     assert status == STATUS[DamageKind.TIES]
     assert [line for line in lines if "sign-in" in line] == []
-    assert lines[-1] == "the restored database: 1 fault found. Do not rely on it."
+    assert lines[-1] == "the restored database: 1 fault found. Do not rely on this backup."
     with psycopg.connect(copy, autocommit=True) as connection:
         connection.execute("drop table relations cascade")
     status, lines = checked("--database", copy, "--no-sign-in")
@@ -303,13 +306,13 @@ def test_a_database_that_is_served_or_the_own_one_is_no_copy(backup: BackedUp, c
     with pytest.raises(StartFailed, match="not a copy"):
         checked("--database", backup.url)
     copy = damaged("select 1")
-    with psycopg.connect(copy, application_name="postern listener"), pytest.raises(StartFailed, match="A running Postern serves"):
+    with psycopg.connect(copy, application_name="postern listener"), pytest.raises(StartFailed, match="A running Postern uses"):
         checked("--database", copy)
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [(1, "the backup was made by a newer Postern, with 9999_later"), (0, "the schema is another: 0001_release_0_2")],
+    [(1, "the backup was created by a newer version of Postern, with 9999_later"), (0, "the schema is another: 0001_release_0_2")],
     ids=["newer", "another"],
 )
 def test_a_backup_of_a_schema_that_nobody_here_knows_is_not_restored(
@@ -341,7 +344,7 @@ def test_a_dump_that_does_not_restore_is_named_though_its_bytes_are_right(backup
 @needs("bwrap")
 @pytest.mark.parametrize(
     ("mebibytes", "said"),
-    [(40, "MiB free, and the check needs"), (160, "so nothing is known of the backup")],
+    [(40, "MiB free, and the check needs"), (160, "so the backup could not be verified")],
     ids=["before", "in the middle"],
 )
 def test_a_full_place_says_nothing_of_the_backup(backup: BackedUp, tmp_path: Path, mebibytes: int, said: str) -> None:
@@ -376,7 +379,7 @@ def test_a_scratch_server_without_room_says_nothing_of_the_backup(
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.raises(StartFailed, match=r"^There is no room left in the server of --scratch, so nothing is known of the backup: name"):
+    with pytest.raises(StartFailed, match=r"^No space is left in the server of --scratch, so the backup could not be verified: name"):
         checked(str(backup.folder.path), *scratch(backup))
 
 
@@ -394,7 +397,7 @@ def test_a_backup_of_an_older_schema_is_brought_up_to_date_in_the_scratch_databa
         monkeypatch.setattr("adapters.postgres.migrate._FOLDER", folder)
         status, lines = checked(str(tmp_path / manifest.id), *scratch(backup))
     # The database that would be told is of the older schema, too.
-    assert (status, lines[-2].endswith("signs in.")) == (OK, True), lines
+    assert (status, lines[-2].endswith("sign-in works.")) == (OK, True), lines
 
 
 async def make_signing_keys(settings: Settings) -> None:
@@ -403,11 +406,11 @@ async def make_signing_keys(settings: Settings) -> None:
 
 
 def test_a_check_that_cannot_be_made_says_why(backup: BackedUp, checked: Checked, tmp_path: Path) -> None:
-    with pytest.raises(StartFailed, match="No scratch database could be made"):
+    with pytest.raises(StartFailed, match="The scratch database could not be created"):
         checked(str(backup.folder.path), "--scratch", "postgresql://nobody@127.0.0.1:1/nothing")
     with pytest.raises(StartFailed, match="cannot be used for the check"):
         checked(str(backup.folder.path), "--work", str(tmp_path / "nowhere"))
-    with pytest.raises(StartFailed, match="There is no backup nothing"):
+    with pytest.raises(StartFailed, match="Backup nothing not found"):
         checked("nothing")
 
 

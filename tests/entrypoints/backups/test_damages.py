@@ -383,13 +383,13 @@ def test_a_folder_alone_means_its_newest_backup(
     status, lines = checked(["--database", copy, "--in", places, "--no-sign-in"], backup, capsys)
     assert status == STATUS[DamageKind.ROWS]
     assert f"FAIL  rows      {OTHER_CONTENTS.format('all_services')}" in lines
-    assert lines[-1] == f"{backup.folder.path.name}: 1 fault found. Do not rely on it."
+    assert lines[-1] == f"{backup.folder.path.name}: 1 fault found. Do not rely on this backup."
     # Without a backup, nothing is said to be proved that was not.
     status, lines = checked(["--database", copy, "--no-sign-in"], backup, capsys)
     assert status == OK
     assert lines[-1] == (
-        "the restored database: no fault found. Not verified: its contents, which were compared with no backup (--in takes the newest "
-        "one); "
+        "the restored database: no faults found. Not verified: its contents, which were not compared with a backup "
+        "(--in uses the newest one); "
         "that people sign in (--no-sign-in)."
     )
 
@@ -413,8 +413,8 @@ def test_a_backup_without_digests_says_that_contents_were_not_compared(
     status, lines = checked([str(folder.path), "--database", copy, "--no-sign-in"], backup, capsys)
     assert status == OK
     assert lines[-1] == (
-        f"{folder.path.name}: no fault found. Not verified: its contents, of which the backup has no digests that this version "
-        "makes: only rows were counted; that people sign in (--no-sign-in)."
+        f"{folder.path.name}: no faults found. Not verified: its contents, because the backup has no digests that this version "
+        "supports: only rows were counted; that people sign in (--no-sign-in)."
     )
     # What such a manifest does say is still compared.
     damaged(SCHEMA["a trigger was added"][0])
@@ -428,7 +428,7 @@ def test_definitions_of_another_version_of_postgresql_are_not_compared(
     copy = damaged(SCHEMA["a default is another"][0])
     status, lines = checked([str(folder.path), "--database", copy], backup, capsys)
     assert status == OK
-    assert "Not verified: definitions of the schema, which PostgreSQL " in lines[-1]
+    assert "Not verified: schema definitions, which PostgreSQL " in lines[-1]
     # Bodies of functions are kept as they were written.
     damaged(SCHEMA["a function does nothing"][0])
     assert checked([str(folder.path), "--database", copy], backup, capsys)[0] == STATUS[DamageKind.SCHEMA]

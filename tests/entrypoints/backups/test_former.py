@@ -24,7 +24,7 @@ from entrypoints.failures import OK, StartFailed
 from tests.adapters.postgres.migrating.former import CHANGED, EARLIER, FORMER, copy_rows, make_former
 from tests.entrypoints.backups.installation import KEY, BackedUp, database_beside, settings_for
 
-PROVED: Final = ": verified. It restores, has its contents, opens, verifies and signs in."
+PROVED: Final = ": verified. It can be restored, is complete and can be decrypted, and sign-in works."
 NOWHERE: Final = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
@@ -55,7 +55,7 @@ def test_a_whole_one_is_proved_restored_and_taken_on(former: BackedUp, tmp_path:
         assert "The backup is of an older Postern: run `postern migrate`." in said
         status, lines = checked(former, capsys, "--database", target)
         assert status == STATUS[DamageKind.SCHEMA]
-        assert "the schema is of before 0.2.0: run `postern migrate` there first, which takes it on" in lines[-2]
+        assert "the schema is older than 0.2.0: run `postern migrate` there first, which upgrades it" in lines[-2]
         with psycopg.connect(target) as connection:
             assert connection.execute("select count(*) from schema_migrations").fetchone() == (len(FORMER),)
         trio.run(migrate, target, lambda _line: None)

@@ -116,7 +116,7 @@ def test_the_guide_leads_back_to_a_moment_and_the_copy_is_proved(tmp_path: Path)
                 (line,) = prove.splitlines()
                 checked = postern(url, tmp_path, *line.replace('"$copy_url"', copy).split()[1:])
                 assert checked.returncode == 0, checked.stdout + checked.stderr
-                assert "the restored database: no fault found. Not verified: its contents" in checked.stdout
+                assert "the restored database: no faults found. Not verified: its contents" in checked.stdout
                 assert asked(copy, "select email from users") == [OWNER]
                 # Step 5.
                 for line in serve.splitlines():

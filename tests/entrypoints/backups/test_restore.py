@@ -110,9 +110,9 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     settings = settings_for(empty, tmp_path)
     assert restored(backup, empty, tmp_path) == OK
     said = capsys.readouterr().out
-    assert "Held: mails, deliveries to webhooks and notices of sign-outs, pieces of billing, exports to SIEMs" in said
-    assert "connections that send people to applications, hooks in report-only mode" in said
-    assert "Hooks in report-only mode: 1, not asked while work is held. Enforced hooks: 1, asked.\n" in said
+    assert "Held: emails, webhook deliveries and sign-out notifications, billing updates, SIEM exports" in said
+    assert "provisioning connections, hooks in report-only mode" in said
+    assert "Hooks in report-only mode: 1, not called while work is held. Enforced hooks: 1, called.\n" in said
     assert trio.run(asked_hooks, settings) == 1
     assert rows(empty, "select count(*) from users") == rows(backup.restored, "select count(*) from users")
     assert rows(empty, "select count(*) from audit_entries where action = 'platform.backup.restored'") == [(1,)]
@@ -138,7 +138,7 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     assert trio.run(claimable, settings) == {**nothing, "jobs": 3}
     assert trio.run(held_kinds, empty) == ["deliveries", "billing", "siem", "provisioning", "hooks"]
     assert work.run(parsed("jobs", "release"), settings) == OK
-    assert "siem        1 exports to SIEMs go." in capsys.readouterr().out
+    assert "siem        1 SIEM exports are released." in capsys.readouterr().out
     assert trio.run(asked_hooks, settings) == 2
     goes = {
         "jobs": 3,
@@ -155,7 +155,7 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     assert not any(trio.run(release, empty, list(OutgoingWork)).values())
     capsys.readouterr()
     assert work.run(parsed("jobs", "list"), settings) == OK
-    assert capsys.readouterr().out.splitlines()[0] == "mail               3 waiting, 0 held  (mails)"
+    assert capsys.readouterr().out.splitlines()[0] == "mail               3 waiting, 0 held  (emails)"
 
 
 def test_a_copy_that_our_restore_made_passes_its_check_and_a_second_one(
@@ -170,7 +170,7 @@ def test_a_copy_that_our_restore_made_passes_its_check_and_a_second_one(
         return [line for line in capsys.readouterr().out.splitlines() if not line.startswith("ok ")]
 
     assert restored(backup, empty, tmp_path) == OK
-    proved = [f"{backup.folder.path.name}: verified. It restores, has its contents, opens, verifies and signs in."]
+    proved = [f"{backup.folder.path.name}: verified. It can be restored, is complete and can be decrypted, and sign-in works."]
     assert checked() == proved
     assert checked() == proved
     assert work.run(parsed("jobs", "release", "--kind", "mail"), settings) == OK
@@ -185,7 +185,7 @@ def test_a_copy_that_our_restore_made_passes_its_check_and_a_second_one(
     faults = checked()
     assert "FAIL  rows      the table webhooks has as many rows as the manifest says, and other contents" in faults
     assert [line for line in faults if "the table audit_entries has" in line and line.endswith("1 too many")]
-    assert faults[-1].endswith(": 3 faults found. Do not rely on it.")
+    assert faults[-1].endswith(": 3 faults found. Do not rely on this backup.")
 
 
 def test_what_is_named_goes_at_once(backup: BackedUp, empty: str, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_database_with_anything_in_it_is_left_alone(backup: BackedUp, empty: s
 
 def test_a_served_database_is_left_alone(backup: BackedUp, empty: str, tmp_path: Path) -> None:
     with psycopg.connect(empty, application_name="postern listener"):
-        assert "A running Postern serves this database" in refusal(lambda: restored(backup, empty, tmp_path))
+        assert "A running Postern uses this database" in refusal(lambda: restored(backup, empty, tmp_path))
 
 
 def test_a_damaged_backup_and_another_ring_are_refused_before_anything_is_written(backup: BackedUp, empty: str, tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_backups_are_listed_newest_first_without_unfinished_ones(
     assert listing.run(parsed("backup", "list", "--json", "--in", places), backup.settings) == OK
     assert f'"id": "{backup.folder.path.name}"' in capsys.readouterr().out
     assert listing.run(parsed("backup", "list"), settings_for("postgresql://nobody@127.0.0.1:1/x", tmp_path)) == OK
-    assert "There is no backup in" in capsys.readouterr().out
+    assert "No backup found in" in capsys.readouterr().out
     with pytest.raises(StartFailed) as refused:
         restore.run(parsed("backup", "restore"), settings_for("postgresql://nobody@127.0.0.1:1/x", tmp_path))
     assert refused.value.status == USAGE
@@ -317,7 +317,7 @@ def test_a_backup_is_told_in_json_and_a_folder_that_is_not_there_is_no_empty_one
     backup: BackedUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     places = tmp_path / "backups"
-    with pytest.raises(StartFailed, match="There is no folder") as missing:
+    with pytest.raises(StartFailed, match="Folder not found") as missing:
         listing.run(parsed("backup", "list", "--in", str(places)), backup.settings)
     assert missing.value.status == USAGE
     assert create.run(parsed("backup", "create", "--to", str(places), "--json"), backup.settings) == OK
@@ -348,7 +348,7 @@ def test_a_backup_that_fails_leaves_no_folder_and_no_passwords_are_arguments(
     url = backup.url
     settings = settings_for(f"{url}{'&' if '?' in url else '?'}password=hunter2", tmp_path)
     arguments = parsed("backup", "create", "--to", str(tmp_path / "backups"))
-    assert refusal(lambda: create.run(arguments, settings)) == "No backup was made: pg_dump: it broke"
+    assert refusal(lambda: create.run(arguments, settings)) == "No backup was created: pg_dump: it broke"
     assert list((tmp_path / "backups").iterdir()) == []
     assert "hunter2" not in Path(f"{seen}.arguments").read_text()
     environment = Path(f"{seen}.environment").read_text().splitlines()

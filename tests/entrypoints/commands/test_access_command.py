@@ -57,7 +57,7 @@ def test_a_question_for_one_capability_is_answered_for_that_one() -> None:
 
 def test_a_second_factor_that_is_missing_is_said_before_and_after_it_is_due() -> None:
     due = datetime(2026, 11, 20, 23, 12, tzinfo=UTC)
-    said = "The organization requires a second factor, and the account has none: it {} due at 2026-11-20 23:12 UTC."
+    said = "The organization requires MFA, and the account has not set it up: it {} due at 2026-11-20 23:12 UTC."
     waiting = replace(MEMBER, second_factor_due=due)
     assert (lines(waiting)[1], status(waiting, None)) == (said.format("is"), OK)
     owing = replace(waiting, owes_second_factor=True)
@@ -77,7 +77,7 @@ def test_terms_that_were_not_accepted_are_said_before_and_after_they_are_due() -
         is_over=False,
     )
     waiting = replace(MEMBER, terms=[acmes])
-    said = "The {} asks people to accept its terms, version 3, and the person has not: it {} due at 2026-11-20 23:12 UTC."
+    said = "The {} requires people to accept its terms, version 3, and the person has not: it {} due at 2026-11-20 23:12 UTC."
     assert (lines(waiting)[1], status(waiting, None)) == (said.format("organization", "is"), OK)
     installations = replace(acmes, organization=None, organization_slug="", organization_name="", is_over=True)
     owing = replace(MEMBER, terms=[installations])
@@ -89,7 +89,7 @@ def test_what_keeps_somebody_out_is_said() -> None:
     out = lines(replace(MEMBER, is_active=False, organization_status=OrganizationStatus.SUSPENDED))
     assert out[1:3] == [
         "The account is deactivated, so it is refused everywhere.",
-        "The organization is suspended: its members can see that it exists, but nothing in it.",
+        "The organization is suspended: its members can see that it exists, but not its contents.",
     ]
 
 

@@ -77,7 +77,7 @@ def test_an_untouched_log_is_said_to_be_so_chain_by_chain(verify: Verify) -> Non
     assert re.fullmatch(f"ok    platform  2 entries, head {HEAD}", lines[0])
     assert re.fullmatch(f"ok    acme  3 entries, head {HEAD}", lines[1])
     assert re.fullmatch(f"ok    {GONE}  1 entry, head {HEAD}", lines[2])
-    assert lines[3:] == ["3 chains, 6 entries: nothing is missing, altered or put in."]
+    assert lines[3:] == ["3 chains, 6 entries: no entry is missing, altered or inserted."]
 
 
 def test_several_workers_say_what_one_says(verify: Verify, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_what_was_forgotten_and_what_waits_is_told_and_no_fault(verify: Verify, 
     status, lines = verify()
     assert status == OK
     assert "3 entries, 3 with their personal part forgotten, head" in lines[1]
-    assert lines[-1].endswith("nothing is missing, altered or put in. 1 entry not linked yet.")
+    assert lines[-1].endswith("no entry is missing, altered or inserted. 1 entry not linked yet.")
 
 
 def _alter(settings: Settings, statement: str) -> None:
@@ -203,7 +203,9 @@ def test_a_wrong_ring_is_said_in_one_sentence(settings: Settings) -> None:
         run(command_line().parse_args(["audit", "verify"]), other)
     refused = sole(failed.value)
     assert isinstance(refused, StartFailed)
-    assert str(refused).startswith("The encryption keys (other) do not belong to this database: they do not open the secret of its audit")
+    assert str(refused).startswith(
+        "The encryption keys (other) do not belong to this database: they cannot decrypt the secret of its audit"
+    )
 
 
 def test_a_head_wants_the_chain_that_it_is_of(settings: Settings) -> None:

@@ -91,7 +91,7 @@ def test_a_run_that_was_stopped_anywhere_ends_as_one_run(settings: Settings, tmp
     lines()
     assert run(asked("--resume", str(file)), settings) == OK
     resumed = lines()
-    assert resumed[0].startswith("Going on at link")
+    assert resumed[0].startswith("Continuing at link")
     assert resumed[-1] == whole[-1]
     assert [line for line in resumed[1:-1] if line not in whole] == []
     assert not file.exists()
@@ -116,7 +116,7 @@ def test_what_is_altered_after_the_place_is_found_and_faults_of_before_count(set
         found = json.loads("\n".join(lines()))
         before = sum(found["resumed"]["faults"].values())
         assert (found["fault_count"], len(found["faults"]) + before) == (1, 1)
-        assert ("The stopped run has found 1 fault" in told[0]) is bool(before)
+        assert ("The interrupted run found 1 fault" in told[0]) is bool(before)
         assert f" of {found['resumed']['chain']}, after" in told[0]
         seen.add(bool(before))
     assert seen == {True, False}
@@ -154,7 +154,7 @@ def test_for_programs_nothing_but_the_object_is_printed(settings: Settings, tmp_
 def test_without_a_file_it_begins_anew_and_leaves_none(settings: Settings, tmp_path: Path, lines: Lines) -> None:
     assert run(asked("--resume", str(tmp_path / "none")), settings) == OK
     assert list(tmp_path.glob("none*")) == []
-    assert not lines()[0].startswith("Going on")
+    assert not lines()[0].startswith("Continuing")
 
 
 @pytest.mark.parametrize("text", ["", "{}\nabc\n", '{"chain": 1}'])

@@ -80,20 +80,20 @@ async def test_a_document_is_planned_applied_and_exported(postern: Command, tmp_
     status, out, err = await postern("plan", file)
     assert (status, out) == (1, ""), err
     assert f"{file}:" in err
-    assert "name its owner: --owner acme=EMAIL" in err
+    assert "specify its owner: --owner acme=EMAIL" in err
     owner = f"--owner=acme={OWNER}"
     status, out, _ = await postern("plan", file, owner)
     assert status == 2
     assert out.startswith("the installation\n  + profile_fields/employee_number\n")
     assert "\n  + services/billing\n" in out
     assert "      password: a new secret, from env:MAIL_PASSWORD\n" in out
-    assert out.endswith(" to make, 2 to change, 0 to end.\n") or " to make, " in out
+    assert out.endswith(" to create, 2 to change, 0 to delete.\n") or " to create, " in out
     assert not any(value in out for value in SECRETS.values())
     status, out, _ = await postern("apply", file, owner, "--json")
     assert (status, json.loads(out)["refused"]) == (0, [])
     status, out, _ = await postern("plan", file)
-    assert (status, out.splitlines()[-1]) == (0, "Nothing to do, except that secrets are set anew.")
-    assert "      password: a secret, set anew, from env:MAIL_PASSWORD\n" in out
+    assert (status, out.splitlines()[-1]) == (0, "No changes, except that secrets are set again.")
+    assert "      password: a secret, set again, from env:MAIL_PASSWORD\n" in out
     status, exported, _ = await postern("export")
     assert status == 0
     assert exported.startswith("# Made by `postern config export`.")
@@ -102,7 +102,7 @@ async def test_a_document_is_planned_applied_and_exported(postern: Command, tmp_
     assert (await postern("plan", str(again), "--json"))[0] == 0
     for words in (["--organization", "acme"], ["--organization", "acme", "--json", "--whole"]):
         again.write_text((await postern("export", *words))[1])
-        assert (await postern("plan", str(again)))[:2] == (0, "Nothing to do.\n")
+        assert (await postern("plan", str(again)))[:2] == (0, "No changes.\n")
     assert (await postern("export", "--organization", "none"))[0] == 1
     # The settings of the process are another thing, and stay where they were.
     assert "POSTERN_DATABASE_URL" in (await postern())[1]
@@ -119,7 +119,7 @@ async def test_an_organization_is_made_for_an_account_alone_and_nobody_is_invite
     assert database.execute("select from invitations").fetchall() == []
     # What lacks is made by the next application, once the account is there.
     assert (await postern("apply", file, f"--owner=acme={OWNER}"))[0] == 0
-    assert (await postern("plan", file))[:2] == (0, "Nothing to do.\n")
+    assert (await postern("plan", file))[:2] == (0, "No changes.\n")
 
 
 async def test_what_would_end_is_asked_about(postern: Command, tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ async def test_what_would_end_is_asked_about(postern: Command, tmp_path: Path) -
     status, out, err = await postern("apply", ends)
     assert status == 1
     assert "- webhooks/CRM" in out
-    assert "Say --yes" in err
-    assert (await postern("apply", ends, "--yes"))[1].endswith("0 made, 0 changed, 1 ended.\n")
+    assert "Use --yes" in err
+    assert (await postern("apply", ends, "--yes"))[1].endswith("0 created, 0 changed, 1 deleted.\n")
 
 
 async def test_faults_are_lines_with_places_and_references_never_show_values(
@@ -152,11 +152,11 @@ async def test_faults_are_lines_with_places_and_references_never_show_values(
     )
     status, _, err = await postern("plan", str(file), *SOURCES, within)
     assert status == 1
-    assert f"{file}:4:5: organizations / acme / rolls: nothing is called so here" in err
+    assert f"{file}:4:5: organizations / acme / rolls: unknown name" in err
     assert f"{file}:8:9: organizations / acme / oauth_credentials / codehost / client_secret: env:CODEHOST: this environment" in err
-    assert f"{file}:10:7: organizations / acme / mail_server / password: a file holds no secrets" in err
+    assert f"{file}:10:7: organizations / acme / mail_server / password: a file cannot contain secrets" in err
     assert f"file:{tmp_path}/nowhere: No such file or directory" in err
-    assert "4 problems: nothing was done" in err
+    assert "4 problems: nothing was changed" in err
     assert "plain" not in err.replace("plain text", "")
     assert (await postern("plan", good, "--owner", "acme"))[0] == 2
 
@@ -189,7 +189,7 @@ async def test_a_document_gets_no_secret_that_the_operator_does_not_allow(
     ring.write_text(environment["POSTERN_ENCRYPTION_KEYS"])
     # Even an operator who allows everything.
     sources = [f"--secrets-from={allowed}/", f"--secrets-from={tmp_path}", "--secrets-from=P", "--secrets-from=MAIL_"]
-    own, never = "own settings are no secrets", "own files are no secrets"
+    own, never = "own settings cannot be used as secrets", "own files cannot be used as secrets"
     refused = {
         "env:POSTERN_DATABASE_URL": own,
         "env:POSTERN_ENCRYPTION_KEYS": own,
@@ -199,7 +199,7 @@ async def test_a_document_gets_no_secret_that_the_operator_does_not_allow(
         f"file:{allowed}/folder/encryption.keys": never,
         f"file:{ring}": never,
         f"file:{allowed}/loop": "",
-        "env:OTHER_PASSWORD": "not allowed; if it should be, say --secrets-from OTHER_PASSWORD",
+        "env:OTHER_PASSWORD": "not allowed; to allow it, use --secrets-from OTHER_PASSWORD",
         "file:/proc/self/environ": "not allowed",
     }
     for reference, why in refused.items():
@@ -208,8 +208,8 @@ async def test_a_document_gets_no_secret_that_the_operator_does_not_allow(
             assert (status, out) == (1, ""), reference
             assert f"{reference}: " in err
             assert why in err
-            assert "nothing was done" in err
-            assert "Nothing to do" not in err
+            assert "nothing was changed" in err
+            assert "No changes" not in err
     for reference, one in ((f"file:{allowed}/out", f"{allowed}/"), (f"file:{allowed}/good", f"{data}/"), ("env:MAIL_PASSWORD", "MAILS_")):
         status, _, err = await postern("plan", written(tmp_path, naming(reference)), f"--owner=acme={OWNER}", f"--secrets-from={one}")
         assert (status, "not allowed" in err) == (1, True), reference
@@ -234,7 +234,7 @@ async def test_a_plan_names_the_reference_of_each_secret_and_is_applied_as_it_wa
     # The author asks for another secret after the plan was read.
     written(tmp_path, naming("env:SIEM_KEY"))
     status, _, err = await postern("apply", file, owner, "--yes", f"--digest={digest}")
-    assert (status, "this is not the plan with that digest" in err) == (1, True)
+    assert (status, "the plan does not have this digest" in err) == (1, True)
     assert (await postern("export", "--organization", "acme"))[0] == 1
     written(tmp_path, naming("env:MAIL_PASSWORD"))
     status, out, _ = await postern("apply", file, owner, "--yes", f"--digest={digest}", "--json")
@@ -259,10 +259,10 @@ async def test_a_plan_is_stale_when_somebody_changed_something_since(postern: Co
 async def test_what_was_refused_is_not_nothing_to_do(postern: Command, tmp_path: Path) -> None:
     file = written(tmp_path, {"postern": 1, "organizations": {"acme": {"name": "Acme"}}})
     status, out, _ = await postern("apply", file, "--owner=acme=nobody@example.org")
-    assert (status, out.splitlines()[-1]) == (1, "Nothing was done: 1 refused.")
+    assert (status, out.splitlines()[-1]) == (1, "Nothing was changed: 1 rejected.")
     both = written(tmp_path, {"postern": 1, "organizations": {"acme": {"name": "Acme"}, "beta": {"name": "Beta"}}})
     status, out, _ = await postern("apply", both, "--owner=acme=nobody@example.org", f"--owner=beta={OWNER}")
-    assert (status, out.splitlines()[-1]) == (1, "1 made, 0 changed, 0 ended, 1 refused.")
+    assert (status, out.splitlines()[-1]) == (1, "1 created, 0 changed, 0 deleted, 1 rejected.")
 
 
 async def test_a_plan_says_which_limit_it_reaches(postern: Command, database: psycopg.Connection[dict[str, Any]], tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ async def test_a_plan_says_which_limit_it_reaches(postern: Command, database: ps
     assert (await postern("apply", document(3, 4), f"--digest={told['plan_digest']}"))[0] == 0
     # What is there already takes no place twice.
     _, out, _ = await postern("plan", document(1, 2, 3, 4))
-    assert out.splitlines()[-1] == "Nothing to do."
+    assert out.splitlines()[-1] == "No changes."
 
 
 def _killed(words: Sequence[str], environment: dict[str, str], after: float) -> bool:

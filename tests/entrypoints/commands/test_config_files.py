@@ -63,17 +63,17 @@ def test_comments_anchors_and_merged_maps_are_read_for_what_they_stand_for(tmp_p
 
 
 HOSTILE: Final = {
-    "a: 1\na: 2": "0.yaml:2:1: a is there twice",
+    "a: 1\na: 2": "0.yaml:2:1: a is set twice",
     "a: !!python/object:os.system {}": "0.yaml:1:4: the tag tag:yaml.org,2002:python/object:os.system is not allowed",
     "a: !!binary aGk=": "0.yaml:1:4: the tag tag:yaml.org,2002:binary is not allowed",
-    "a: *b": "0.yaml:1:4: there is no anchor &b before this",
-    "a: &a [*a]": "0.yaml:1:8: there is no anchor &a before this",
+    "a: *b": "0.yaml:1:4: there is no anchor &b before this alias",
+    "a: &a [*a]": "0.yaml:1:8: there is no anchor &a before this alias",
     "- a": "0.yaml:1:1: a document is a map with `postern: 1`, and `platform` or `organizations`",
-    "a: 1\n---\nb: 2": "0.yaml:2:1: a file has one document: begin no other with ---",
+    "a: 1\n---\nb: 2": "0.yaml:2:1: a file must contain one document: remove the second ---",
     "? [a]\n: 1": "0.yaml:1:3: the name of an entry is a text",
     "a: '\\0'\nb: \"\\0\"": "0.yaml:2:4: a text has no NUL, and no half of a surrogate pair",
     "a: 1e999": "0.yaml:1:4: this number is too large",
-    "<<: 1": "0.yaml:1:1: << takes a map, or a list of maps",
+    "<<: 1": "0.yaml:1:1: << must be a map, or a list of maps",
     "a: {b": "0.yaml:2:1: did not find expected ',' or '}'",
     "a: " + "[" * 60 + "]" * 60: "0.yaml:1:53: nested more than 50 levels deep",
 }
@@ -86,7 +86,7 @@ def test_a_hostile_file_is_one_line_with_its_place(tmp_path: Path, text: str) ->
 
 def test_bombs_are_counted_before_they_expand(tmp_path: Path) -> None:
     bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
-    assert refused(tmp_path, bomb) == "0.yaml:7:22: more than 5000000 values, with those that aliases stand for"
+    assert refused(tmp_path, bomb) == "0.yaml:7:22: more than 5000000 values, including those of aliases"
     deep = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 60))
     assert "nested more than 50 levels deep" in refused(tmp_path, deep)
 
@@ -117,11 +117,11 @@ def test_several_files_are_one_document(tmp_path: Path) -> None:
 def test_what_two_files_give_is_told_with_both_places(tmp_path: Path) -> None:
     one = "postern: 1\norganizations:\n  acme:\n    roles:\n      a: {name: A}\n"
     assert refused(tmp_path, one, "organizations:\n  acme:\n    roles: {a: {name: B}}\n") == (
-        "1.yaml:3:13: organizations / acme / roles / a is given twice; first at 0.yaml:5:7"
+        "1.yaml:3:13: organizations / acme / roles / a is set twice; first at 0.yaml:5:7"
     )
     assert "first at 0.yaml:1:1" in refused(tmp_path, "postern: 1\n", "postern: 2\n")
     rules = "organizations: {acme: {sign_in_rules: {sign_in_links: true}}}\n"
-    assert "organizations / acme / sign_in_rules is given twice" in refused(tmp_path, rules, rules)
+    assert "organizations / acme / sign_in_rules is set twice" in refused(tmp_path, rules, rules)
 
 
 def test_a_place_is_found_again_as_far_as_the_file_goes(tmp_path: Path) -> None:

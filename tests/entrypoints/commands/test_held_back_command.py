@@ -79,7 +79,7 @@ async def test_what_names_no_budget_is_refused_in_words(postern: Postern, databa
     assert postern.settings.mails_per_network == 1
     operator = HeldBackConsole(database_url, tmp_path)
     refused = await operator("lift", "--budget", "network", "--key", "home", "--hours", "3", fails=1)
-    assert "name a network by an address in it" in refused
+    assert "specify a network by an IP address in it" in refused
     assert "at most 7 days" not in refused
     assert "There is no such exception" in await operator("restore", "0197f0c8-0000-7000-8000-000000000001", fails=1)
     assert "must be an id from the list" in await operator("restore", "mine", fails=2)

@@ -56,8 +56,8 @@ async def test_the_totals_are_a_table(run: Import) -> None:
     assert told[0].startswith("keycloak:acme, SHA-256 ")
     assert told[1:5] == [
         "           3  taken     with a new account",
-        "           0  merged    an account has the address: it gets nothing but ties",
-        "           0  known     an import has taken them before",
+        "           0  merged    an account has this email address: only links are added to it",
+        "           0  known     imported earlier",
         "           2  left out",
     ]
     assert "           2  passwords" in told
@@ -92,7 +92,7 @@ async def test_the_report_has_a_line_for_each_record_and_no_formula(run: Import,
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("report.txt", "ends with .csv or .ndjson"), ("there.csv", "is there already"), ("no/folder.csv", "cannot be written")],
+    [("report.txt", "must end in .csv or .ndjson"), ("there.csv", "already exists"), ("no/folder.csv", "cannot be written")],
 )
 async def test_a_report_that_cannot_be_written_stops_the_import(run: Import, tmp_path: Path, name: str, says: str) -> None:
     (tmp_path / "there.csv").write_text("mine")
@@ -162,8 +162,8 @@ async def test_a_program_reads_that_a_cut_file_imported_nobody(run: Import, tmp_
     with pytest.raises(BadRequest, match=r"cut.json, line 1\d\d, byte 3000: it ends in the middle"):
         await run("keycloak", str(cut), "--json")
     told = json.loads(capsys.readouterr().out)
-    assert (told["complete"], told["file"], told["byte"], "Nobody was imported" in told["message"]) == (False, "cut.json", 3000, True)
-    with pytest.raises(BadRequest, match="Nobody was imported"):
+    assert (told["complete"], told["file"], told["byte"], "No people were imported" in told["message"]) == (False, "cut.json", 3000, True)
+    with pytest.raises(BadRequest, match="No people were imported"):
         await run("keycloak", str(cut))
     assert capsys.readouterr().out == ""
     assert json.loads(await run("keycloak", REALM, "--json"))["outcomes"]["known"] == 0
@@ -235,10 +235,10 @@ def test_clients_and_groups_become_a_document_and_nobody_is_imported(
     words = ["import", "keycloak", REALM, "--organization", "acme", "--clients", str(document)]
     assert people.run(command_line().parse_args(words), settings) == 0
     told = capsys.readouterr().out
-    assert "Nobody was imported" in told
+    assert "No people were imported" in told
     assert "  billing: https://billing.example.org/* is left out: there are no wildcards" in told
     assert document.read_text() == (SAMPLES / "acme.yaml").read_text()
-    with pytest.raises(StartFailed, match="is there already"):
+    with pytest.raises(StartFailed, match="already exists"):
         people.run(command_line().parse_args(words), settings)
     with pytest.raises(StartFailed, match="--clients needs --organization"):
         people.run(command_line().parse_args(["import", "keycloak", REALM, "--clients", "x"]), settings)
@@ -256,7 +256,7 @@ async def test_a_plan_lists_the_addresses_that_no_service_gets(run: Import, tmp_
     ]
     assert json.loads(await run("keycloak", str(file), "--plan", "--json"))["lost_addresses"][1:] == lost
     told = await run("keycloak", str(file), "--plan")
-    assert "Addresses of clients that no service gets:" in told
+    assert "URLs of clients that are not in the document:" in told
     assert all(f"  {line}" in told for line in lost)
     assert "lost_addresses" not in json.loads(await run("keycloak", str(file), "--json"))
     document = tmp_path / "acme.yaml"
@@ -305,7 +305,7 @@ def test_an_export_of_a0deploy_becomes_a_document(tmp_path: Path, capsys: pytest
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("email: x\n", "is no export of a0deploy"), ("clients: [", r"tenant.yaml:2:1: "), ("- 1\n", "a document is a map")],
+    [("email: x\n", "not an export of a0deploy"), ("clients: [", r"tenant.yaml:2:1: "), ("- 1\n", "a document is a map")],
 )
 def test_a_file_that_is_no_export_of_a0deploy_is_refused(tmp_path: Path, settings: Settings, content: str, says: str) -> None:
     tenant = tmp_path / "tenant.yaml"

@@ -71,7 +71,7 @@ def test_a_mail_that_is_not_there_is_one_sentence(tmp_path: Path, run: Run) -> N
     sentence = "postern: Email not found; `postern mail list` shows all\n"
     for arguments in (("--to", "eve@example.org"), ("id-2",), ("id-1", "--subject", "other"), ("../mail/id-1",)):
         assert run("show", *arguments) == (FAILURE, "", sentence)
-    assert run("show", "--link") == (FAILURE, "", "postern: The mail 'Verify your email address' to ada@example.org has no link\n")
+    assert run("show", "--link") == (FAILURE, "", "postern: The email 'Verify your email address' to ada@example.org has no link\n")
 
 
 def test_a_mail_that_is_on_its_way_is_waited_for(tmp_path: Path, run: Run) -> None:
@@ -88,14 +88,14 @@ def test_a_mail_that_is_on_its_way_is_waited_for(tmp_path: Path, run: Run) -> No
 
 @pytest.mark.parametrize(
     ("mail", "where"),
-    [("console", "the console"), ("smtp://mail.example.org:25", "a mail server"), ("smtps://mail.example.org", "a mail server")],
+    [("console", "the console"), ("smtp://mail.example.org:25", "an email server"), ("smtps://mail.example.org", "an email server")],
 )
 def test_mail_that_goes_elsewhere_is_one_sentence(mail: str, where: str, run: Run) -> None:
     for arguments in (("list",), ("show", "--link")):
         assert run(*arguments, POSTERN_MAIL=mail) == (
             FAILURE,
             "",
-            f"postern: POSTERN_MAIL sends mail to {where}: `postern mail` reads only files, with POSTERN_MAIL=file:<dir>\n",
+            f"postern: POSTERN_MAIL sends emails to {where}: `postern mail` reads only files, with POSTERN_MAIL=file:<dir>\n",
         )
 
 

@@ -18,7 +18,7 @@ def test_it_builds_a_filter_and_says_what_is_in_it(tmp_path: Path, capsys: pytes
     assert (said["path"], said["hashes"], said["kind"], said["bytes"]) == (str(out), 2, "sha1", out.stat().st_size)
     assert open_filter(out).contains(Password("a stolen two"))
     assert main(["passwords", "build", *map(str, lists), "--to", str(out)]) == 0
-    assert capsys.readouterr().out == f"{out}: 2 hashes in 8192 bytes. Name it in POSTERN_PASSWORD_FILTER.\n"
+    assert capsys.readouterr().out == f"{out}: 2 hashes in 8192 bytes. Set POSTERN_PASSWORD_FILTER to this file.\n"
 
 
 def test_it_says_which_line_is_wrong_and_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,7 +67,7 @@ def test_a_service_as_it_is_shown() -> None:
 def test_what_it_does_not_have_is_said_too() -> None:
     bare = replace(SHOP.service, service_type=ServiceType.MOBILE, redirect_uris=(), device_activation_uri="https://shop.example/tv")
     shown = dict(lines(replace(SHOP, service=bare, organization_is_active=False)))
-    assert shown["type"] == "mobile (can keep no secret: uses PKCE)"
+    assert shown["type"] == "mobile (cannot keep a secret: uses PKCE)"
     assert shown["organization"] == "acme (not active)"
     assert shown["redirect URIs"] == "none"
     assert shown["activation"] == "https://shop.example/tv"

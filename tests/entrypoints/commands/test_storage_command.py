@@ -49,14 +49,14 @@ def test_the_tables_are_listed_with_what_ends_them(settings: Settings, capsys: p
     lines = told(settings, capsys).splitlines()
     assert lines[0].startswith("table")
     assert any("POSTERN_EVENT_RETENTION" in line and line.startswith("events ") for line in lines)
-    assert "known a day after the first sample" in lines[-1]
+    assert "known one day after the first sample" in lines[-1]
     content = json.loads(told(settings, capsys, "--json"))
     assert (content["free_bytes"], content["lasts_until"], content["sampled_since"]) == (None, None, None)
     names = {one["name"] for one in content["tables"]}
     (users,) = [one for one in content["tables"] if one["name"] == "users"]
     assert users["rows"] is None
-    assert any("not known" in line and line.startswith("users ") for line in lines)
-    assert "with it how long the 1.5 TiB that are free last" in told(settings, capsys, "--free", "1.5TiB")
+    assert any("unknown" in line and line.startswith("users ") for line in lines)
+    assert "with it how long the 1.5 TiB of free space last" in told(settings, capsys, "--free", "1.5TiB")
     assert TABLES.keys() <= names
     assert all(one["ends"] and one["bytes"] >= 0 and 0 <= one["dead_share"] <= 1 for one in content["tables"])
 
@@ -65,8 +65,8 @@ def test_the_end_of_the_disk_is_told_where_its_space_is_known(
     settings: Settings, database_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sample(database_url, 10, 0)
-    assert "name it with --free" in told(settings, capsys)
-    assert "more than a hundred years" in told(settings, capsys, "--free", "9999999GiB")
+    assert "specify it with --free" in told(settings, capsys)
+    assert "more than 100 years" in told(settings, capsys, "--free", "9999999GiB")
     today = datetime.now(UTC).date()
     said = told(settings, capsys, "--free", "0")
     assert any(f"last until {day}" in said for day in (today, datetime.now(UTC).date()))

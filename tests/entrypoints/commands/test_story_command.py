@@ -118,8 +118,8 @@ def test_what_nobody_knows_is_a_failure_that_says_where_it_looked(tell: Tell) ->
         (("a b",), "up to 128 letters"),
         (("' or 1=1 --",), "up to 128 letters"),
         (("trace-7",), "--since"),
-        (("trace-7", "--since", "yesterday"), "--since is a time"),
-        (("trace-7", "--since", "0001-01-01T00:00+14:00"), "--since is a time"),
+        (("trace-7", "--since", "yesterday"), "--since must be a time"),
+        (("trace-7", "--since", "0001-01-01T00:00+14:00"), "--since must be a time"),
         ((str(SystemIds().new()), "--until", "1999-01-01"), "ends before it begins"),
     ],
 )

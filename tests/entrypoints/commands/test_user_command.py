@@ -96,7 +96,7 @@ def test_an_account_with_everything_says_all_of_it_in_utc() -> None:
     assert [f"{name}: {text}" for name, text in _lines(seen)] == [
         "id: 00000000-0000-0000-0000-000000000001",
         "e-mail: ada@example.org, verified 2026-05-04 12:00 UTC",
-        "next e-mail: next@example.org, once verified",
+        "new email address: next@example.org, once verified",
         "status: deactivated 2026-05-04 12:00 UTC",
         "created: 2026-05-04 12:00 UTC",
         "platform owner: yes",
@@ -111,15 +111,17 @@ def test_an_account_with_everything_says_all_of_it_in_utc() -> None:
         ": Our directory, since 2026-05-04 12:00 UTC",
         "open links: reset password, until 2026-05-04 12:00 UTC",
         "organizations: acme (owner), zeta (member, not active)",
-        "has made: API key sk_9f3k2a… of acme/shop, 2026-05-04 12:00 UTC",
+        "created by this person: API key sk_9f3k2a… of acme/shop, 2026-05-04 12:00 UTC",
         "latest sign-in: 2026-05-04 12:00 UTC  succeeded  192.0.2.1  curl/8?[2J?",
-        ": 2026-05-04 12:00 UTC  FAILED     address unknown",
+        ": 2026-05-04 12:00 UTC  FAILED     IP address unknown",
     ]
 
 
 RESET = AccessReset(ACCOUNT, WaysIn(True, 2, 1), 3, False, None, Secret("https://id.example.org/ui/reset-password?token=t"))
-APP_STAYS = "The authenticator app stays the second factor, since 2026-05-04 12:00 UTC. If it is not the owner's: postern user disable-mfa"
-MAILED = "A link to choose a new password was mailed there. It works once, within the hour."
+APP_STAYS = (
+    "The authenticator app is still used for MFA, since 2026-05-04 12:00 UTC. If it does not belong to the owner: postern user disable-mfa"
+)
+MAILED = "A link to choose a new password was sent to this email address. It works once and expires in 1 hour."
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ MAILED = "A link to choose a new password was mailed there. It works once, withi
             True,
             ["This link chooses a new password. It works once, within the hour:", "https://id.example.org/ui/reset-password?token=t"],
         ),
-        ({"second_factor_ended": True}, False, ["The second factor was passkeys: it is off.", MAILED]),
+        ({"second_factor_ended": True}, False, ["MFA used passkeys: it is turned off.", MAILED]),
         (
             {"second_factor_since": NOON},
             False,
@@ -143,25 +145,30 @@ MAILED = "A link to choose a new password was mailed there. It works once, withi
         (
             {"link": None},
             True,
-            ["People of this domain sign in at their organization's provider, and so does the owner: there is no link."],
+            ["People of this domain, including the owner, sign in at their organization's identity provider: no link was sent."],
         ),
         (
             {"link": None, "account": replace(ACCOUNT, deactivated_at=NOON)},
             False,
-            ["The account stays deactivated. To let the owner in: postern user activate, then reset-password once more for a link."],
+            [
+                (
+                    "The account is still deactivated. To allow the owner to sign in: postern user activate, "
+                    "then reset-password again for a link."
+                )
+            ],
         ),
     ],
 )
 def test_a_reset_says_what_ended_and_how_the_owner_comes_in(changes: dict[str, Any], show_link: bool, says: list[str]) -> None:
     ended, *others = _reset_lines(replace(RESET, **changes), show_link=show_link)
     removed = "the password, 2 passkeys, 1 connected account"
-    assert ended == f"Nobody is in ada@example.org any more: 3 sessions ended. Removed: {removed}."
+    assert ended == f"All access to ada@example.org is revoked: 3 sessions ended. Removed: {removed}."
     assert others == says
 
 
 def test_a_reset_that_found_nothing_says_so() -> None:
     ended, _ = _reset_lines(replace(RESET, ended=WaysIn(False, 0, 0), sessions=0), show_link=False)
-    assert ended == "Nobody is in ada@example.org any more: 0 sessions ended. Removed: nothing."
+    assert ended == "All access to ada@example.org is revoked: 0 sessions ended. Removed: nothing."
 
 
 def test_what_a_terminal_would_obey_is_not_printed() -> None:

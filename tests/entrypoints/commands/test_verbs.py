@@ -434,9 +434,9 @@ class TestWhatAVerbDoes:
     async def test_what_would_end_is_asked_about(self, console: VerbConsole, monkeypatch: pytest.MonkeyPatch) -> None:
         words = ("team", "delete", "--organization", "acme", "--team", "ops")
         given = command_line(words).parse_args(words)
-        with pytest.raises(NotAgreed, match="Say --yes"):
+        with pytest.raises(NotAgreed, match="Use --yes"):
             running.run(given, console.settings)
         monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
         monkeypatch.setattr("builtins.input", lambda _question: "no")
-        with pytest.raises(NotAgreed, match="Nothing was done"):
+        with pytest.raises(NotAgreed, match="Nothing was changed"):
             running.run(given, console.settings)

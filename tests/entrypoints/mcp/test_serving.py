@@ -110,9 +110,9 @@ def call(of: ToolServer, **arguments: Any) -> Any:
     [
         (["--url", "https://id.example.com"], "", "There is no key"),
         (["--url", "https://id.example.com"], "two words", "This is no management key"),
-        (["--url", "http://id.example.com"], KEY, "others read the key on its way"),
-        (["--url", "id.example.com"], KEY, "--url is the address of Postern"),
-        (["--url", "https://ada:pw@id.example.com"], KEY, "--url is the address of Postern"),
+        (["--url", "http://id.example.com"], KEY, "others could read the key"),
+        (["--url", "id.example.com"], KEY, "--url must be the URL of Postern"),
+        (["--url", "https://ada:pw@id.example.com"], KEY, "--url must be the URL of Postern"),
         (["--url", "https://id.example.com", "--token-file", "/nowhere/at/all"], "", "cannot be read"),
     ],
 )
@@ -321,7 +321,7 @@ def test_a_product_that_leaves_between_two_calls_is_told(url: str) -> None:
 
 def test_another_program_at_the_address_is_told(url: str) -> None:
     _Strange.answers["/openapi.json"] = (200, b"<html>", {})
-    assert "There is no Postern" in ask(server(url), "tools/list")["error"]["message"]
+    assert "Postern was not found" in ask(server(url), "tools/list")["error"]["message"]
 
 
 def test_a_key_of_the_platform_plans_for_no_organization(url: str) -> None:

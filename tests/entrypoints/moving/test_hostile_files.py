@@ -182,7 +182,10 @@ ROWS: Final[Mapping[str, tuple[Change, str]]] = {
         "Row 1 of organization_texts is not fit: text: must be as it is kept",
     ),
     "an endless text": (on("organization_texts", based_on="x" * 5000), "Row 1 of organization_texts is not fit: based_on"),
-    "a reserved claim": (on("service_claims", name="is_platform_owner"), "Row 1 of service_claims is not fit: name: Postern's own"),
+    "a reserved claim": (
+        on("service_claims", name="is_platform_owner"),
+        "Row 1 of service_claims is not fit: name: 'is_platform_owner' is reserved",
+    ),
     "a capability of the platform": (
         on("management_keys", capabilities=["organizations.manage"]),
         "management_keys is not fit: capabilities: a value",

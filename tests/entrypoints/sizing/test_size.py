@@ -68,7 +68,7 @@ def test_the_command_needs_no_settings(capsys: pytest.CaptureFixture[str], monke
     monkeypatch.setenv("POSTERN_NO_SUCH_SETTING", "1")
     assert main(["size", "--people", "100000"]) == 0
     told = capsys.readouterr().out
-    assert "2 machines that serve, of which one may be away" in told
+    assert "2 machines that serve, of which one can be offline" in told
     assert "max_connections" in told
     assert main(["size", "--people", "100000", "--machines", "1"]) == 0
     assert "1 machine that serves\n" in capsys.readouterr().out

@@ -69,7 +69,7 @@ async def test_what_is_exported_is_imported_without_a_difference(
     assert file.headers["Language"] == "de"
     assert [one.context for one in file.messages] == [key for key, one in OPEN_TEXTS.items() if one.is_of_organizations]
     assert not any(one.text for one in file.messages)
-    assert "#. sign_in: title of sign_in; at most 60 characters\n#. Must stand in it: {service}\n#. Ours in de: " in exported
+    assert "#. sign_in: title of sign_in; at most 60 characters\n#. Required placeholders: {service}\n#. Default text in de: " in exported
 
     changed = translated(exported, sign_in__title="Willkommen", own__footer="Acme GmbH\\n\\nHauptstraße 1")
     told = json.loads(await console.take(changed, "--organization", "acme", "--json"))
@@ -80,11 +80,11 @@ async def test_what_is_exported_is_imported_without_a_difference(
         ("acme", "sign_in.title", "Willkommen"),
     ]
     again = await console("export", "--language", "de", "--organization", "acme")
-    assert await console.take(again, "--organization", "acme") == "2 texts in de are your own now.\n"
+    assert await console.take(again, "--organization", "acme") == "2 custom texts in de saved.\n"
     assert console.kept() == kept
     assert await console("export", "--language", "de", "--organization", "acme") == again
     # What the file says nothing of any more is ours again.
-    assert await console.take(exported, "--organization", "acme") == "0 texts in de are your own now.\n"
+    assert await console.take(exported, "--organization", "acme") == "0 custom texts in de saved.\n"
     assert console.kept() == []
 
 
@@ -93,7 +93,7 @@ async def test_the_installation_has_files_too_and_guesses_stay_out(people: Peopl
     exported = await console("export", "--language", "en")
     changed = translated(exported, sign_in__title="Welcome", register__title="Guessed")
     changed = changed.replace('msgctxt "register.title"', '#, fuzzy\nmsgctxt "register.title"')
-    assert await console.take(changed) == "1 text in en is your own now. 1 that nobody has checked (fuzzy) stays as it is.\n"
+    assert await console.take(changed) == "1 custom text in en saved. 1 marked fuzzy (not reviewed) is unchanged.\n"
     assert [(one["slug"], one["key"]) for one in console.kept()] == [("", "sign_in.title")]
 
 
@@ -111,11 +111,11 @@ async def test_what_does_not_fit_is_said_by_line_and_nothing_is_taken(people: Pe
     assert console.kept() == []
     assert "Line 3: neither a comment" in await console.take('msgid ""\nmsgstr ""\nnonsense', fails=1)
     of_another = exported.replace("X-Postern-Texts: ", "X-Postern-Texts: 0").replace('msgid "Sign in"', 'msgid "Log in"')
-    assert "another version of our texts" in await console.take(of_another, fails=1)
-    assert "is not on; there are en" in await console.take(exported.replace("Language: fr", "Language: tlh"), fails=1)
+    assert "another version of the default texts" in await console.take(of_another, fails=1)
+    assert "is not turned on; available languages: en" in await console.take(exported.replace("Language: fr", "Language: tlh"), fails=1)
     for headless in ("", exported.replace('"Language: fr\\n"\n', "")):
-        assert "must name its language" in await console.take(headless, fails=1)
-    assert "is not on" in await console("export", "--language", "tlh", fails=1)
+        assert "must specify its language" in await console.take(headless, fails=1)
+    assert "is not turned on" in await console("export", "--language", "tlh", fails=1)
     file = tmp_path / "latin.po"
     file.write_bytes(exported.encode("utf-16"))
     assert "must be in UTF-8" in await console("import", str(file), fails=1)

@@ -115,18 +115,18 @@ async def test_every_fault_is_one_line_and_nothing_is_done(shops: DocumentShops)
     other = shops.globex.slug
     faults: list[tuple[Any, str]] = [
         ({"organizations": {}}, "/postern: must be 1: the version of this form of document"),
-        ({"postern": 1, "organisations": {}}, "/organisations: nothing is called so here; known are organizations, platform, postern"),
-        (of_acme(rolls={}), "/organizations/acme/rolls: nothing is called so here; known are "),
+        ({"postern": 1, "organisations": {}}, "/organisations: unknown name; known names are organizations, platform, postern"),
+        (of_acme(rolls={}), "/organizations/acme/rolls: unknown name; known names are "),
         (
             of_acme(roles={"support": {**ROLE, "colour": "red"}}),
-            "/organizations/acme/roles/support/colour: nothing is called so here; known are description, name, permissions",
+            "/organizations/acme/roles/support/colour: unknown name; known names are description, name, permissions",
         ),
         (of_acme(roles=[]), "/organizations/acme/roles: must be a map, not a list"),
         (of_acme(roles={"support": 7}), "/organizations/acme/roles/support: must be a map, not a number"),
         (of_acme(roles={"support": {**ROLE, "name": 7}}), "/organizations/acme/roles/support: name: expected string, got integer"),
         (
             of_acme(domain_routes={"a.example": {"verified": True}}),
-            "/organizations/acme/domain_routes/a.example/verified: nothing is called so here",
+            "/organizations/acme/domain_routes/a.example/verified: unknown name",
         ),
         (of_acme(roles={"whole": True}), "/organizations/acme/roles: entries is missing"),
         (of_acme(roles={"": ROLE}), "/organizations/acme/roles/: a name has 1 to 300 characters"),
@@ -228,12 +228,12 @@ async def test_each_change_passes_the_rule_of_its_endpoint(shops: DocumentShops)
     entry = shops.people.rows("select details from audit_entries where action = 'role.created'")[0]["details"]
     assert (entry["acting_key"]["kind"], len(entry["document"])) == ("management_key", 64)
     for document, said in (
-        (of_acme(sign_in_rules={"sign_in_links": False}), "/organizations/acme/sign_in_rules: this management key may not set this"),
-        (of_acme(scim_settings={"groups": "teams"}), "/organizations/acme/scim_settings: Management keys do not open this endpoint"),
-        (of_acme(name="Mine"), "/organizations/acme: Management keys do not open this endpoint"),
+        (of_acme(sign_in_rules={"sign_in_links": False}), "/organizations/acme/sign_in_rules: this management API key cannot set this"),
+        (of_acme(scim_settings={"groups": "teams"}), "/organizations/acme/scim_settings: Management API keys cannot use this endpoint"),
+        (of_acme(name="Mine"), "/organizations/acme: Management API keys cannot use this endpoint"),
         (
             of_acme(webhooks={"CRM": {"url": "https://127.0.0.1/", "events": ["user.joined"]}}),
-            "/organizations/acme/webhooks: this management key",
+            "/organizations/acme/webhooks: this management API key",
         ),
     ):
         assert (await shops.problems(document, key=key))[0].startswith(said)
@@ -307,7 +307,7 @@ async def test_the_platform_sets_its_fields_and_the_limits_of_organizations_and_
     assert await shops.problems(new, by=boss, place=PLATFORM)
     key = await shops.key(PlatformCapability.CONFIGURATION_MANAGE, place=PLATFORM, by=boss)
     found = await shops.problems({"postern": 1, "organizations": {"acme": {"limits": {"max_users": 8}}}}, key=key, place=PLATFORM)
-    assert found == ["/organizations/acme: this management key may not set this: it needs the capability organizations.view"]
+    assert found == ["/organizations/acme: this management API key cannot set this: it needs the capability organizations.view"]
     narrow = (await shops.client.request("GET", f"{PLATFORM}/configuration", token=key)).ok()["document"]
     # No key opens the rules for risk of the installation.
     assert narrow == {"postern": 1, "platform": {"profile_fields": shown["document"]["platform"]["profile_fields"]}}
@@ -344,7 +344,7 @@ async def test_the_end_of_an_application_is_told_and_takes_a_fresh_proof(shops: 
     assert [one["place"] for one in planned["losses"]] == ["/organizations/acme/services/app"]
     # No key ends one, whatever it may do.
     key = shops.tenants.management_key(shops.acme, shops.owner, [*Capability])
-    assert (await shops.problems(document, key=key))[0].startswith("/organizations/acme/services/app: Management keys do not open")
+    assert (await shops.problems(document, key=key))[0].startswith("/organizations/acme/services/app: Management API keys cannot use")
     shops.stale(shops.owner)
     applied = (await shops.send("apply", document)).ok()
     assert [(one["place"], one["code"]) for one in applied["refused"]] == [

@@ -164,7 +164,7 @@ async def test_an_upstream_provider_is_named_by_its_name_and_its_secret_set_anew
     planned = await configuring.plan({"postern": 1, "organizations": {"acme": wrong}}, resolve)
     assert [one.refusal.code for one in (await configuring.apply(planned)).refused] == ["BAD_REQUEST"]
     moved = {"postern": 1, "organizations": {"acme": {"upstream_providers": {"Acme login": {"issuer": "https://other.example"}}}}}
-    assert [one.message for one in (await scene.plan(moved)).problems] == ["it never changes: end this object, and make another"]
+    assert [one.message for one in (await scene.plan(moved)).problems] == ["it cannot be changed: delete this object, and create another"]
 
 
 def provide(scene: DocumentScene) -> None:

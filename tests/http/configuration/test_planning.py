@@ -235,8 +235,8 @@ def test_what_stands_in_nothing_is_neither_made_nor_changed() -> None:
     made = plan(RULES, EMPTY, wanted_objects)
     assert made.changes == ()
     assert made.problems == (
-        Problem(("organizations", "acme", "services", "shop"), "there is no such service, and the document makes none"),
-        Problem(("organizations", "gone"), "there is no such organization, and the document makes none"),
+        Problem(("organizations", "acme", "services", "shop"), "there is no such service, and the document does not create one"),
+        Problem(("organizations", "gone"), "there is no such organization, and the document does not create one"),
     )
 
 
@@ -247,7 +247,7 @@ def test_what_no_document_makes_must_be_there() -> None:
     # The fields that it would need are not asked for besides.
     nothing = WantedConfiguration(objects={place: WantedObject()})
     for one in (red, nothing):
-        assert plan(rules, EMPTY, one).problems == (Problem(place.steps, "there is no such object, and the document makes none"),)
+        assert plan(rules, EMPTY, one).problems == (Problem(place.steps, "there is no such object, and the document does not create one"),)
     there = {**EMPTY, place: Present(fields={"color": "blue"}, id="7")}
     changed = plan(rules, there, red)
     assert changed.problems == ()

@@ -150,8 +150,8 @@ async def test_of_two_owners_who_have_planned_one_applies(shops: ProposingShops,
 @pytest.mark.parametrize(
     ("held", "said"),
     [
-        ({"mail_server": {**SMTP, "password": "env:SMTP"}}, "a proposal holds no secrets"),
-        ({"rolls": {}}, "nothing is called so here"),
+        ({"mail_server": {**SMTP, "password": "env:SMTP"}}, "a proposal cannot contain secrets"),
+        ({"rolls": {}}, "unknown name"),
         ({}, "nothing to propose"),
         ({"services": {"wiki": {"claims": {"a": {"source": "email", "into": ["id_token"]}}}}}, "/organizations/acme/services/wiki"),
     ],

@@ -92,17 +92,17 @@ async def test_a_rule_stands_in_shadow_first_and_again_after_a_change(shops: Ris
     counting = {**one, "counts": True}
     place, code, words = await shops.refusal(of_rules(counting))
     assert (place, code) == (PLACE, "BAD_REQUEST")
-    assert "policies[0].counts: save the rule in shadow first" in words
+    assert "policies[0].counts: save the risk policy as report-only first" in words
     assert await shops.exported() == {"policies": [], "exceptions": []}
     await shops.applied(of_rules(one))
     assert await shops.applied(of_rules(counting)) == [PLACE]
     assert (await shops.rules())["count_since"] is not None
     changed = {**counting, "when": {"networks": ["198.51.100.0/24"]}}
-    assert "save the rule in shadow first" in (await shops.refusal(of_rules(changed)))[2]
+    assert "save the risk policy as report-only first" in (await shops.refusal(of_rules(changed)))[2]
     # What the document leaves out stays: the rule goes on counting.
     assert await shops.applied(of_acme(risk_policies={"exceptions": [OFFICE]})) == [PLACE]
     assert [one["counts"] for one in (await shops.rules())["policies"]] == [True]
-    assert "one that ends early lets" in (await shops.refusal(of_acme(risk_policies={"exceptions": []})))[2]
+    assert "removing an exception early applies" in (await shops.refusal(of_acme(risk_policies={"exceptions": []})))[2]
 
 
 async def test_a_document_says_no_moment_and_moves_none(shops: RiskDocuments) -> None:
@@ -127,12 +127,12 @@ async def test_a_document_says_no_moment_and_moves_none(shops: RiskDocuments) ->
 @pytest.mark.parametrize(
     ("held", "says"),
     [
-        ({"policies": [{**rule(), "when": {}}]}, "policies[0].when: the rule fits everybody"),
-        ({"policies": [rule(), {**rule(), "name": "Second"}]}, "stands before it and wins"),
-        ({"policies": [rule(countries=["XX"])]}, "policies[0].when.countries: XX is no country"),
+        ({"policies": [{**rule(), "when": {}}]}, "policies[0].when: the risk policy applies to everyone"),
+        ({"policies": [rule(), {**rule(), "name": "Second"}]}, "comes first"),
+        ({"policies": [rule(countries=["XX"])]}, "policies[0].when.countries: XX is not a country"),
         ({"policies": [rule(services=["none"])]}, "policies[0].when.services: there is no application «none»"),
         ({"exceptions": [{"kind": "team", "value": "none", "ends_at": LATER}]}, "exceptions[0].value: there is no team «none»"),
-        ({"exceptions": [{**OFFICE, "value": "nowhere"}]}, "exceptions[0].value: nowhere is no address and no network"),
+        ({"exceptions": [{**OFFICE, "value": "nowhere"}]}, "exceptions[0].value: nowhere is not an IP address or a network"),
         ({"exceptions": [{**OFFICE, "ends_at": "2020-01-01T00:00:00Z"}]}, "exceptions[0].ends_at: is in the past"),
     ],
 )
@@ -218,8 +218,8 @@ async def test_platform_owners_set_the_rules_of_the_installation(shops: RiskDocu
     assert [one["place"] for one in shown["managed"]] == [place]
     assert (await shops.send("plan", document, by=boss, place=PLATFORM)).ok()["changes"] == []
     for wrong, says in (
-        ({"policies": [{**one, "action": "refuse", "counts": True}]}, "save the rule in shadow first"),
-        ({"policies": [rule(roles=["owner"])]}, "know the roles platform_owner and none"),
+        ({"policies": [{**one, "action": "refuse", "counts": True}]}, "save the risk policy as report-only first"),
+        ({"policies": [rule(roles=["owner"])]}, "support only the roles platform_owner and none"),
         ({"policies": [rule(services=["shop"])]}, "there is no application «shop»"),
         ({"exceptions": [{"kind": "team", "value": "x", "ends_at": LATER}]}, "there is no team «x»"),
     ):

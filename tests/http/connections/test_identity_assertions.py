@@ -175,7 +175,7 @@ async def test_an_assertion_is_checked_and_nothing_is_issued(scene: Asserting) -
         assert await check(scene, assertion) == {
             "accepted": True,
             "fault": "",
-            "words": "The application would get a token. Nothing was issued, and the assertion is as good as before.",
+            "words": "The assertion would give the application a token. No token was issued, and the assertion can still be used.",
             "mend": "",
         }
     assert scene.living() == 0
@@ -205,26 +205,28 @@ async def test_a_check_says_what_would_go_wrong(scene: Asserting) -> None:
             assert (verdict["accepted"], verdict["fault"]) == (False, fault)
             assert verdict["words"].endswith(".")
             assert verdict["mend"].endswith(".")
-    assert (await check(scene, scene.assertion(cnf={"jkt": "x"})))["words"] == "The assertion demands what a token here does not keep: cnf."
+    assert (await check(scene, scene.assertion(cnf={"jkt": "x"})))[
+        "words"
+    ] == "The assertion has restrictions that a token of Postern cannot enforce: cnf."
 
 
 async def test_a_refusal_is_in_the_recorder_and_in_the_refusals_of_the_application(scene: Asserting) -> None:
     for _ in range(2):
         await scene.bring(scene.assertion(aud="https://elsewhere.example"))
     answer = await scene.bring(scene.assertion(aud="https://elsewhere.example"))
-    assert answer.json()["error_description"] == "The assertion is not for this installation alone"
+    assert answer.json()["error_description"] == "The audience of the assertion is not this installation only"
     await scene.bring(scene.assertion(sub="u-9"))
     await scene.bring(scene.assertion(resource="https://api.acme.example/none"))
     await scene.recorded()
     listed = (await scene.request("GET", f"{PROVIDERS}/{scene.provider}/exchanges")).ok()["exchanges"]
     found = {one["fault"]: (one["kind"], one["succeeded"], one["times"], one["advice"]) for one in listed}
-    mend = "Ask the directory for an assertion whose aud is our issuer alone"
+    mend = "Request an assertion whose aud is the issuer of Postern only"
     assert found["audience"] == ("assertion", False, 3, mend)
     assert found.keys() == {"audience", "person_unknown", "resource_closed"}
     refusals = (await scene.request("GET", "/api/organizations/acme/services/shop/refusals")).ok()["refusals"]
     told = {one["received"]: (one["reason"], one["because"], one["advice"]) for one in refusals}
-    assert told["audience"] == ("identity_assertion", "The assertion is not for this installation alone", mend)
-    assert told["person_unknown"][1] == "Nobody has signed in through the connection with this subject"
+    assert told["audience"] == ("identity_assertion", "The audience of the assertion is not this installation only", mend)
+    assert told["person_unknown"][1] == "No person with this subject has signed in through the identity provider"
     assert told[""][0] == "resource_unknown"
     # Another connection's issuer has no recorder of ours, and the application still learns it.
     await scene.bring(scene.assertion(iss="https://elsewhere.example"))
@@ -248,9 +250,9 @@ async def test_the_page_decides_and_checks(scene: Asserting) -> None:
     assert "Accept identity assertions of this identity provider" in tab.page.text
     save, ask = [at for at, form in enumerate(tab.page.forms) if "/assertions" in form.action]
     await tab.send(ask, assertion=scene.assertion())
-    assert "The application would get a token." in tab.page.text
+    assert "The assertion would give the application a token." in tab.page.text
     await tab.send(ask, assertion=scene.assertion(aud="https://elsewhere.example"))
-    assert "The assertion is not for this installation alone. Ask the directory" in tab.page.text
+    assert "The audience of the assertion is not this installation only. Request an assertion" in tab.page.text
     await tab.send(ask, assertion="x" * (17 << 10))
     assert "The assertion cannot be read. Send" in tab.page.text
     await tab.send(save, issues="yes", subject="oid")

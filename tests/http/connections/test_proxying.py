@@ -45,7 +45,7 @@ async def test_our_own_pages_are_open_and_no_application_is(scene: ConnectionSce
     assert (await tabs.tab().open("/ui")).status == 200
     for prompts in ({}, {"prompt": "none"}):
         answer = told(await tabs.request("GET", scene.asking(**prompts)))
-        assert (answer["error"], "directory" in answer["error_description"]) == ("access_denied", True)
+        assert (answer["error"], "identity provider" in answer["error_description"]) == ("access_denied", True)
     assert scene.codes() == []
     await scene.keep_recorded()
     (provider,) = scene.people.rows("select id from upstream_providers")
@@ -85,6 +85,6 @@ async def test_no_device_is_let_in(scene: ConnectionScene) -> None:
     flow = scene.postern.federation.device_flow
     sent = await scene.unlimited.post("/auth/device/code", {"client_id": scene.client_id(scene.app), "org": "acme", "service": "app"})
     entered, _ = await flow.find_entered(sent.ok()["user_code"], caller.user)
-    with pytest.raises(Forbidden, match="directory"):
+    with pytest.raises(Forbidden, match="identity provider"):
         await flow.approve(entered.id, caller, Client("198.51.100.7", "Firefox"))
     assert scene.people.rows("select state from device_codes") == [{"state": "pending"}]

@@ -142,7 +142,7 @@ async def test_a_request_that_comes_again_ends_nothing(scene: ConnectionScene) -
     assert [await scene.who(one) for one in (tabs, again)] == [None, ada.user]
     await scene.keep_recorded()
     listed = (await scene.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
-    assert sorted(one["reason"] for one in listed if one["kind"] == "logout") == ["", "it was taken before"]
+    assert sorted(one["reason"] for one in listed if one["kind"] == "logout") == ["", "it was already used"]
 
 
 async def test_a_request_ends_no_session_that_is_younger(scene: ConnectionScene) -> None:

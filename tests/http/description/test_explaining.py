@@ -22,7 +22,7 @@ async def test_a_pasted_error_is_explained_and_not_repeated(client: Client) -> N
     assert "s3cr3t" not in body
     assert "<script>alert" not in body
     status, body = await _paste(client, "nothing of the kind")
-    assert (status, "not one of those below" in body) == (200, True)
+    assert (status, "not in the list below" in body) == (200, True)
 
 
 async def test_the_page_lists_all_errors_and_takes_nothing_from_its_address(client: Client) -> None:

@@ -143,7 +143,7 @@ def test_forms_raw_bodies_and_other_words_for_errors_are_told(document: Json) ->
     assert token["requestBody"]["content"]["application/x-www-form-urlencoded"]["schema"] == {"$ref": "#/components/schemas/TokenRequest"}
     assert token["responses"]["409"]["content"]["application/json"]["examples"]["CONFLICT"]["value"] == {
         "error": "invalid_request",
-        "error_description": "The request conflicts with something that exists",
+        "error_description": "The request conflicts with existing data",
         "error_code": "CONFLICT",
         "timestamp": "2026-01-01T00:00:00Z",
     }

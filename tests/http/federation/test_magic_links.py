@@ -16,7 +16,7 @@ from tests.http.postbox import Postbox
 from tests.http.signing_in import PASSWORD, enable_mfa
 
 PATH = "/api/auth/magic-link"
-ANSWER = "If there is an account with this address that may sign in by a link, a mail with one is on its way."
+ANSWER = "If there is an account with this email address that can sign in with a link, an email with a link was sent."
 
 
 @pytest.fixture

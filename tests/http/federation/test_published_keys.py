@@ -201,8 +201,8 @@ async def test_own_keys_that_are_replaced_meanwhile_count_no_more(publishing: Pu
             published({"kty": "oct", "k": "AAAA"}),
             "publishes no RSA key of 2048 to 4096 bits, no EC key on P-256, and no OKP key on Ed25519, for signatures",
         ),
-        (hanging_up, "the host gave no answer in HTTP"),
-        *((crumbs, "the host gave no answer in HTTP") for crumbs in CRUMBS.values()),
+        (hanging_up, "the host sent no HTTP response"),
+        *((crumbs, "the host sent no HTTP response") for crumbs in CRUMBS.values()),
     ],
     ids=["missing", "redirect", "no JSON", "deep", "no set", "too long", "no key for this", "nothing", *CRUMBS],
 )

@@ -104,7 +104,7 @@ async def test_a_known_address_is_a_conflict_however_it_is_written(taken: str, c
         ("x" * 129, "at most 128"),
         ("x" * 20_000, "at most 128"),
         ("password123", "most common"),
-        ("Ada@Example.ORG", "must not be the e-mail"),
+        ("Ada@Example.ORG", "must not be the email"),
     ],
 )
 async def test_a_weak_password_is_refused(password: str, says: str, client: Client, postern: Postern) -> None:

@@ -26,8 +26,8 @@ from tests.http.postbox import Postbox
 from tests.http.signing_in import LOGIN, Browser, enable_mfa, unlimited
 
 STOLEN, GOOD = "a long but stolen password", "a fresh and lively password"
-REFUSAL = "The password stands in lists of stolen passwords: choose another"
-AT_SIGN_IN = "The password stands in lists of stolen passwords: choose another by the link that was mailed to you"
+REFUSAL = "The password is in a list of breached passwords: choose another"
+AT_SIGN_IN = "The password is in a list of breached passwords: choose another with the link that was emailed to you"
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ async def test_what_was_asked_for_another_address_is_asked_again(postern: Poster
 
 
 async def test_the_command_line_refuses_it_for_a_platform_owner(postern: Postern) -> None:
-    with pytest.raises(BadRequest, match="stolen"):
+    with pytest.raises(BadRequest, match="breached"):
         await postern.platform.platform_owners.create_first(ada_email(postern), Password(STOLEN))
 
 
@@ -205,7 +205,7 @@ async def test_change_lets_nobody_in_and_mails_a_link(door: Client, ada: Person,
     token = await postbox.token()
     assert (await door.post("/api/auth/reset-password", {"token": token, "new_password": GOOD})).status == 200
     assert (await browser.login(ada, GOOD)).status == 200
-    assert (await browser.login(ada, STOLEN)).json()["error"] == "The e-mail address or the password is wrong"
+    assert (await browser.login(ada, STOLEN)).json()["error"] == "The email address or the password is wrong"
 
 
 @pytest.mark.parametrize("rule", ["change"])
@@ -236,7 +236,7 @@ async def test_a_list_is_no_oracle_before_the_password_was_right(
     answers.append(await browser.post(LOGIN, {"email": "nobody@example.org", "password": STOLEN}))
     answers.append(await browser.login(gone, STOLEN))
     assert len({(one.status, one.json()["error"]) for one in answers}) == 1
-    assert (await browser.login(unverified, STOLEN)).json()["error"].startswith("The e-mail address is not verified")
+    assert (await browser.login(unverified, STOLEN)).json()["error"].startswith("The email address is not verified")
     assert asked == []
 
 

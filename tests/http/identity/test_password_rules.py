@@ -86,7 +86,7 @@ async def test_own_names_count_and_those_of_others_do_not(scene: PasswordRuleSce
     scene.people.change("update all_organizations set name = 'Acmeworks' where slug = 'acme'")
     refusals = [await scene.choose(f"{word}-1234") for word in ("augustaByron99", "acmeworks", "home-example")]
     assert [one.status for one in refusals] == [400] * 3
-    assert "Without your name, your address" in refusals[0].json()["error"]
+    assert "Without your name, your email address" in refusals[0].json()["error"]
     scene.people.change(
         "insert into service_users (service_id, user_id, org_id, created_at, own_since) values (%s, %s, %s, now(), now())",
         shop.id,

@@ -196,7 +196,7 @@ async def test_without_a_second_factor_the_password_proves_it(scene: Reauthentic
     scene.time_passes()
     await scene.is_refused(what)
     answer = await scene.prove(password=PASSWORD)
-    assert (answer.status, answer.json()) == (200, {"message": "Your proof is renewed."})
+    assert (answer.status, answer.json()) == (200, {"message": "Your identity is verified again."})
     assert (await scene.ask(*what)).status == 200
 
 

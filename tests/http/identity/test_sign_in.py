@@ -125,7 +125,7 @@ async def test_nobody_learns_whether_there_is_an_account_or_how_it_stands(browse
 async def test_whoever_knows_the_password_is_told_that_the_address_is_not_verified(browser: Browser, people: People) -> None:
     person = await people.with_password(PASSWORD, verified=False)
     answer = await browser.login(person)
-    assert (answer.status, answer.json()["error"]) == (401, "The e-mail address is not verified: open the link that was mailed to it")
+    assert (answer.status, answer.json()["error"]) == (401, "The email address is not verified: open the link that was sent to it")
     (event,) = login_events(people)
     assert (event["reason"], event["success"]) == ("email_not_verified", False)
 

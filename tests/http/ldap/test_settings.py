@@ -58,7 +58,7 @@ async def test_a_mapping_reads_no_credential(scene: LdapScene) -> None:
     provider = await scene.active()
     manager = scene.resident(scene.acme, "admin", "manager")
     answer = await scene.change(provider, by=manager, profile_mapping={"USERPASSWORD": "department"})
-    assert (answer.status, b"USERPASSWORD holds a credential" in answer.body) == (400, True)
+    assert (answer.status, b"USERPASSWORD contains a credential" in answer.body) == (400, True)
     assert (await scene.record(provider))["profile_mapping"] == {}
     (await scene.change(provider, profile_mapping={"departmentNumber": "department"})).ok()
 
@@ -154,7 +154,13 @@ async def test_a_test_says_each_step_in_words(scene: LdapScene) -> None:
     scene.directory.threshold = 10
     provider = await scene.draft()
     page = (await scene.test(provider)).body.decode()
-    for words in ("Bind account", "The filter finds 2", "2 addresses are in proved domains", "10 in 30 min", "takes this person"):
+    for words in (
+        "Bind account",
+        "The filter finds 2",
+        "2 email addresses are in verified domains",
+        "10 in 30 min",
+        "accepted this person",
+    ):
         assert words in page, words
     record = await scene.record(provider)
     assert (record["state"], record["ldap"]["read_threshold"]) == ("tested", 10)
@@ -165,11 +171,11 @@ async def test_a_test_says_each_step_in_words(scene: LdapScene) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"bind_password": "wrong"}, "does not let the bind account in"),
-        ({"ca_certificates": ""}, "do not know the authority"),
-        ({"person_filter": "(&(objectClass=person)(uid=nobody))"}, "finds nobody"),
-        ({"identity_attribute": "objectGUID"}, "have no single value of objectGUID"),
-        ({"address_attribute": "otherMailbox"}, "0 addresses are in proved domains"),
+        ({"bind_password": "wrong"}, "rejected the bind account"),
+        ({"ca_certificates": ""}, "unknown certificate authority"),
+        ({"person_filter": "(&(objectClass=person)(uid=nobody))"}, "finds no people"),
+        ({"identity_attribute": "objectGUID"}, "do not have exactly one value of objectGUID"),
+        ({"address_attribute": "otherMailbox"}, "0 email addresses are in verified domains"),
         ({"hosts": ["ldaps://10.1.2.3"]}, "operator of this installation does not allow"),
     ],
 )
@@ -186,15 +192,15 @@ async def test_what_is_wrong_stands_in_its_line(scene: LdapScene, changes: dict[
 async def test_two_people_with_one_identity_are_found(scene: LdapScene) -> None:
     scene.prove_domain()
     scene.directory.add("carol", attributes={"entryUUID": scene.directory.people[0].attributes["entryUUID"]})
-    assert b"Several people have one identity" in (await scene.test(await scene.draft())).body
+    assert b"Several people have the same identity" in (await scene.test(await scene.draft())).body
 
 
 @pytest.mark.parametrize(
     ("name", "password", "words"),
     [
-        ("nobody", "x", "Nobody has this name"),
-        ("ada", "wrong", "refuses this person: wrong"),
-        ("ada", "", "refuses this person: wrong"),
+        ("nobody", "x", "No person with this name"),
+        ("ada", "wrong", "rejected this person: wrong"),
+        ("ada", "", "rejected this person: wrong"),
     ],
 )
 async def test_a_test_needs_a_person_who_can_sign_in(scene: LdapScene, name: str, password: str, words: str) -> None:
@@ -215,14 +221,14 @@ async def test_a_directory_that_locks_at_once_needs_a_yes(scene: LdapScene) -> N
     scene.prove_domain()
     scene.directory.threshold = 2
     provider = await scene.draft()
-    assert b"a stranger can lock anybody" in (await scene.test(provider)).body
+    assert b"a stranger can lock any account" in (await scene.test(provider)).body
     (await scene.change(provider, accepts_lockouts=True)).ok()
     assert b"All checks passed" in (await scene.test(provider)).body
 
 
 async def test_a_test_says_that_no_domain_is_proved_yet(scene: LdapScene) -> None:
     page = await scene.test(await scene.draft())
-    assert b"proved no mail domain yet" in page.body
+    assert b"No email domain is verified" in page.body
     assert b"All checks passed" in page.body
 
 

@@ -175,7 +175,7 @@ async def test_a_query_arrives_with_its_types(examples: Examples, query: str, ex
     [
         ("page=x", "page: expected integer, got string"),
         ("page=0", "page: expected integer >= 1"),
-        ("page=1&page=2", "page: give it only once"),
+        ("page=1&page=2", "page: send it only once"),
         ("exact=perhaps", "exact: expected boolean, got string"),
         ("query=%00", "query: must not contain NUL characters"),
         ("query=%FF", "The query is not valid UTF-8"),

@@ -145,7 +145,7 @@ async def test_a_second_factor_stays_one(postern: Postern, people: People, tmp_p
 @pytest.mark.parametrize(
     ("party", "rules", "says"),
     [
-        ("", ImportRules(trusts_verified=True), "passkeys: nobody says what they belong to: name it with --relying-party"),
+        ("", ImportRules(trusts_verified=True), "passkeys: their relying party is unknown: specify it with --relying-party"),
         ("login.example.com", PASSKEYS, "passkeys: they belong to login.example.com, and not to id.example.org"),
         ("", ImportRules(trusts_verified=True, relying_party="x.example"), "passkeys: they belong to x.example, and not to id.example.org"),
         ("", ImportRules(relying_party="id.example.org"), "passkeys: a passkey signs in to a verified address alone"),

@@ -215,7 +215,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"identifier": "https://API.acme.example/"}, "small letters"),
+        ({"identifier": "https://API.acme.example/"}, "lowercase"),
         ({"identifier": "http://api.acme.example/"}, "https://"),
         ({"identifier": f"{API}#a"}, "fragment"),
         ({"identifier": f"https://a:b@{HOST}"}, "user name"),
@@ -539,8 +539,8 @@ async def test_a_scope_asks_of_the_sign_in(scene: ApiScene) -> None:
     # What a scope does not ask for is not kept.
     assert scene.people.rows("select from resource_servers where scopes -> 0 ?| '{acr_values,max_age}'") == []
     for wrong, words in (
-        ({"acr_values": [ONE_FACTOR]}, "asks for a second factor, and there is no other value"),
-        ({"acr_values": [TWO_FACTORS, "urn:mace:silver"]}, "there is no other value"),
+        ({"acr_values": [ONE_FACTOR]}, "requires MFA, and no other value is supported"),
+        ({"acr_values": [TWO_FACTORS, "urn:mace:silver"]}, "no other value is supported"),
         ({"max_age": 59}, "60 to 2592000 seconds"),
         ({"max_age": 2_592_001}, "60 to 2592000 seconds"),
     ):

@@ -344,7 +344,7 @@ class TestRefused:
         )
         answers = [await scene.browser.post(LOGIN, {"email": email, "password": password, **SHOP}) for email, password in tries]
         assert {(answer.status, answer.error_code, answer.json()["error"]) for answer in answers} == {
-            (401, "UNAUTHORIZED", "The e-mail address or the password is wrong")
+            (401, "UNAUTHORIZED", "The email address or the password is wrong")
         }
         assert len({tuple((name, value) for name, value in answer.headers if name != "x-request-id") for answer in answers}) == 1
         assert len(scene.users()) == 1
@@ -352,7 +352,7 @@ class TestRefused:
     async def test_a_person_without_a_verified_address_gets_in_nowhere(self, scene: ServiceSignInScene) -> None:
         person = await scene.people.with_password(PASSWORD, verified=False)
         answer = await scene.browser.login(person, **SHOP)
-        assert (answer.status, answer.json()["error"]) == (401, "The e-mail address is not verified: open the link that was mailed to it")
+        assert (answer.status, answer.json()["error"]) == (401, "The email address is not verified: open the link that was sent to it")
         assert scene.users() == []
 
 

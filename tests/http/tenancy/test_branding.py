@@ -189,12 +189,12 @@ async def test_a_suspended_organization_shows_none(scene: BrandingScene) -> None
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (answering(200, b"<svg xmlns='http://www.w3.org/2000/svg'/>", "Content-Type: image/svg+xml"), "there is no PNG"),
+        (answering(200, b"<svg xmlns='http://www.w3.org/2000/svg'/>", "Content-Type: image/svg+xml"), "does not return a PNG"),
         (answering(200, png(padding=300_000)), "more than 256 KiB"),
         (answering(302, b"", "Location: http://169.254.169.254/"), "redirects are not followed"),
         (answering(404, png()), "answered 404"),
-        (hanging_up, "no answer in HTTP"),
-        *((crumbs, "no answer in HTTP") for crumbs in CRUMBS.values()),
+        (hanging_up, "no HTTP response"),
+        *((crumbs, "no HTTP response") for crumbs in CRUMBS.values()),
     ],
 )
 async def test_what_is_no_logo_is_refused_in_words_and_changes_nothing(scene: BrandingScene, answer: Any, words: str) -> None:

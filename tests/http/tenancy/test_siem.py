@@ -300,7 +300,7 @@ async def test_round_trips(scene: SiemScene) -> None:
 async def test_the_receiver_is_tried(scene: SiemScene) -> None:
     async with receiving(answering(200)) as receiver:
         await scene.configured(url(receiver), "splunk_hec", api_key=SECRET)
-        assert (await scene.ask("POST", "/test")).ok(200) == {"success": True, "message": "The receiver took it"}
+        assert (await scene.ask("POST", "/test")).ok(200) == {"success": True, "message": "The receiver accepted it"}
         (call,) = receiver.calls
         assert call.headers["authorization"] == f"Splunk {SECRET}"
         assert json.loads(call.body)["event"]["stream"] == "test"

@@ -484,7 +484,7 @@ async def test_invitations_go_to_the_domains_that_the_organization_names(scene: 
     for email in ("ada@elsewhere.example", "ada@sub.acme.example", "ada@acme.example.net"):
         answer = await invite(scene, email)
         assert refused(answer) == BAD_REQUEST
-        assert answer.json()["error"] == "email: this organization invites only addresses of acme.example"
+        assert answer.json()["error"] == "email: this organization invites only email addresses of acme.example"
     # Nobody can accept an invitation that was made before.
     assert refused(await scene.client.post("/api/invitations/accept", {"token": early["token"]})) == BAD_REQUEST
     behalf = f"{ACME}/invitations/{early['invitation']['id']}/accept"

@@ -81,12 +81,12 @@ async def test_languages_are_chosen_in_order_and_given_up(scene: LanguageScene) 
 @pytest.mark.parametrize(
     ("languages", "message"),
     [
-        (["de", "xx"], "languages[1]: 'xx' is a language that is not on: there are en, de, es, fr, nl, it, pt, pl, tr, uk, ja, ko, zh, ar"),
-        (["EN"], "languages[0]: 'EN' is a language that is not on"),
-        (["pt-BR"], "languages[0]: 'pt-BR' is a language that is not on"),
-        ([""], "languages[0]: '' is a language that is not on"),
-        (["x" * 100], f"languages[0]: '{'x' * 40}' is a language that is not on"),
-        (["de", "ar", "de"], "languages[2]: de stands in the list twice"),
+        (["de", "xx"], "languages[1]: 'xx' is not turned on; available languages: en, de, es, fr, nl, it, pt, pl, tr, uk, ja, ko, zh, ar"),
+        (["EN"], "languages[0]: 'EN' is not turned on"),
+        (["pt-BR"], "languages[0]: 'pt-BR' is not turned on"),
+        ([""], "languages[0]: '' is not turned on"),
+        (["x" * 100], f"languages[0]: '{'x' * 40}' is not turned on"),
+        (["de", "ar", "de"], "languages[2]: de is listed twice"),
         ("de", "languages: expected array"),
         ([None], "languages[0]: expected string"),
     ],

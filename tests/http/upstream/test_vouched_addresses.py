@@ -424,7 +424,7 @@ async def test_what_a_vouched_address_counts_as(scene: UpstreamScene, stage: str
     for tenant, own in ((scene.acme, True), (globex, proved)):
         caller = await scene.postern.tenancy.callers.resolve_browser(Token(tabs.session or "none"))
         assert caller is not None
-        with nullcontext() if own else pytest.raises(Forbidden, match="Confirm your e-mail address first"):
+        with nullcontext() if own else pytest.raises(Forbidden, match="Verify your email address first"):
             await scene.postern.tenancy.members.confirm(caller, [OrganizationId(tenant.id)])
         confirmed = scene.people.rows(
             "select from memberships where user_id = %s and org_id = %s and own_since is not null", ada.user, tenant.id
@@ -579,7 +579,7 @@ async def test_a_vouched_person_moves_the_account_nowhere_before_the_proof(scene
     globex = scene.tenants.add("globex")
     scene.tenants.join(ada, globex, "admin", listed=True)
     refusal = await scene.request("PATCH", "/api/user", {"email": wanted}, by=ada)
-    assert (refusal.status, b"Confirm your e-mail address first" in refusal.body) == (400, True), refusal.body
+    assert (refusal.status, b"Verify your email address first" in refusal.body) == (400, True), refusal.body
     assert await Postbox(scene.postern).empty() == []
     # A link from before somebody vouched, or from a process of the release before.
     scene.people.change("update users set email_verified_at = now() where id = %s", ada.user)

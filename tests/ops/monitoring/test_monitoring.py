@@ -239,7 +239,7 @@ def test_every_panel_explains_itself_and_has_a_unit(panel: dict[str, Any]) -> No
 
 def test_what_a_person_would_hang_on_a_wall_comes_first_and_is_big() -> None:
     first, *others = panels()
-    assert (first["type"], first["title"]) == ("row", "On the wall")
+    assert (first["type"], first["title"]) == ("row", "Overview")
     wall = list(takewhile(lambda panel: panel["type"] != "row", others))
     assert {panel["type"] for panel in wall} == {"stat"}
     assert all(panel["gridPos"]["w"] >= 4 and panel["gridPos"]["h"] >= 5 for panel in wall)

@@ -59,7 +59,7 @@ async def test_the_ledger_tells_what_a_client_may_believe() -> None:
             answer(200),
             answer(503, "SERVICE_UNAVAILABLE"),
             answer(503, "OUTCOME_UNKNOWN"),
-            answer(503, detail="This may or may not have happened: look before you try again"),
+            answer(503, detail="The outcome of this request is unknown: check the state before you try again"),
             answer(500, "INTERNAL_ERROR"),
             None,
             answer(401, "UNAUTHORIZED"),

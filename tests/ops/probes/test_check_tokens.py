@@ -17,7 +17,7 @@ class FailingTrial:
 
 def test_the_page_names_the_versions_that_are_tried() -> None:
     versions = [re.split("==|@", package)[-1] for package in (*PYTHON_PACKAGES, *NODE_PACKAGES)]
-    tried = PAGE.text[PAGE.text.index("**Tried**") : PAGE.text.index("## Set up Postern")]
+    tried = PAGE.text[PAGE.text.index("**Tested**") : PAGE.text.index("## Set up Postern")]
     assert [version for version in versions if version not in tried] == []
 
 

@@ -92,7 +92,7 @@ def test_each_generator_reads_the_document_and_knows_the_operations_that_it_lack
 def test_the_program_writes_the_figures_of_the_guide() -> None:
     """The table of the guide is what the program writes for the outcomes that the table has, and its sums are right."""
     guide = _GUIDE.read_text()
-    (day,) = re.findall(r"\*\*Tried\*\* on (\S+) by `python -m ops.generate_clients`", guide)
+    (day,) = re.findall(r"\*\*Tested\*\* on (\S+) by `python -m ops.generate_clients`", guide)
     (number,) = re.findall(r"the document of all (\d+)\s", guide)
     told = [
         (one.name, re.search(rf"^\| {re.escape(one.name)} \| \S+ \| (.+?)(?: by `.+`)? \|$", guide, re.MULTILINE))
@@ -104,7 +104,7 @@ def test_the_program_writes_the_figures_of_the_guide() -> None:
     for one, (_, outcome) in zip(GENERATORS, found, strict=False):
         assert outcome == f"{int(number) - len(one.lacks)} of {number} operations, compiles", one.name
     again = written(guide, [*found[:-1], (found[-1][0], "0 errors, 99 warnings")], 12345, "2030-01-02")
-    assert "**Tried** on 2030-01-02 by" in again
+    assert "**Tested** on 2030-01-02 by" in again
     assert "all 12345\n" in again
     assert "0 errors, 99 warnings by `recommended` |" in again
     assert again.endswith(guide[guide.rindex(" |\n\n") + 4 :])

@@ -92,7 +92,7 @@ async def test_an_administrator_who_is_no_owner_does_not(arriving: Arriving, hoo
         refused = await arriving.request("POST", "/api/organizations/acme/select", by=admin)
         assert (refused.status, refused.json()["error"]) == (
             403,
-            "The organization has refused this sign-in: it lets nobody in at this hour",
+            "The organization has refused this sign-in: sign-in is not allowed at this time",
         )
         assert (await arriving.request("GET", "/api/organizations/acme", by=admin)).status == 403
 
@@ -206,7 +206,7 @@ async def test_a_demand_for_a_factor_refuses_whoever_has_none(arriving: Arriving
     grace = arriving.tenants.join(await arriving.people.with_password(PASSWORD, "grace@acme.example"), arriving.acme)
     async with hooks.of(arriving.acme, {"decision": "second_factor"}):
         refused = await Browser(arriving.unlimited).login(grace, **INTO)
-        assert (refused.status, refused.json()["error"]) == (403, "The organization asks for a second factor at this sign-in")
+        assert (refused.status, refused.json()["error"]) == (403, "The organization requires MFA for this sign-in")
 
 
 async def test_the_installation_is_asked_first_and_its_no_asks_nobody_else(arriving: Arriving, hooks: Hooks) -> None:

@@ -354,7 +354,7 @@ class World:
             login_policy="password_allowed",
             join_policy="ask",
         )
-        self._put("domain_routes", org_id=org, domain="unproved.example", login_policy="password_allowed", join_policy="off")
+        self._put("domain_routes", org_id=org, domain="unverified.example", login_policy="password_allowed", join_policy="off")
         self._apis_of(scene)
         ids["webhooks"] = self._put(
             "webhooks", org_id=org, name="CRM", url=f"https://{scene.slug}.example/", events=["user.joined", "role.created"]

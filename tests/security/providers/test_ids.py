@@ -48,7 +48,7 @@ async def test_the_path_of_the_id_stays_while_people_hang_on_it(scene: FurtherSc
     await ada_joins(scene)
     answer = await changed(scene, subject="login")
     assert refused(answer) == (409, "CONFLICT")
-    assert answer.json()["error"].startswith("subject: people are connected by the ids of before (1)")
+    assert answer.json()["error"].startswith("subject: people are linked by the former IDs (1)")
     assert await eve_comes(scene) is None
     assert (await scene.request("GET", ONE, by=scene.root)).json()["people"] == 1
 
@@ -71,7 +71,7 @@ async def test_the_profile_stays_beside_an_issuer(scene: FurtherScene) -> None:
     elsewhere = f"{scene.fakes['profiles'].url}/elsewhere"
     answer = await changed(scene, profile_url=elsewhere)
     assert refused(answer) == (409, "CONFLICT")
-    assert answer.json()["error"].startswith("profile_url: people are connected")
+    assert answer.json()["error"].startswith("profile_url: people are linked")
 
 
 async def test_nobody_comes_round_by_another_issuer_and_back(scene: FurtherScene) -> None:
@@ -84,7 +84,7 @@ async def test_nobody_comes_round_by_another_issuer_and_back(scene: FurtherScene
     back = {"issuer": ISSUER, "client_secret": scene.fakes["profiles"].client_secret}
     answer = await scene.request("PATCH", ONE, back, by=scene.root)
     assert refused(answer) == (409, "CONFLICT")
-    assert answer.json()["error"].startswith("issuer: people are connected by the ids of before (1)")
+    assert answer.json()["error"].startswith("issuer: people are linked by the former IDs (1)")
     # With what ids meant then, the people of then are back.
     again = await scene.request("PATCH", ONE, {**back, "subject": "id"}, by=scene.root)
     assert (again.status, again.json()["people"]) == (200, 1)

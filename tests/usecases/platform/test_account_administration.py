@@ -201,7 +201,7 @@ async def installation(emptied_database_url: str, tmp_path: Path) -> AsyncIterat
 
 async def test_an_unknown_address_is_no_account(installation: AdministrationScene) -> None:
     administration = installation.administration
-    with pytest.raises(NotFound, match="no account with this e-mail"):
+    with pytest.raises(NotFound, match="no account with this email address"):
         await administration.show(ADA, OPERATOR)
     with pytest.raises(NotFound):
         await administration.deactivate(ADA, OPERATOR)

@@ -174,7 +174,7 @@ async def test_a_deactivated_account_stays_out_of_office(owners: PlatformOwners,
 
 @pytest.mark.parametrize(
     ("password", "says"),
-    [("short", "at least 8"), (COMMON, "most common"), (EMAIL.address, "must not be the e-mail"), ("x" * 129, "at most 128")],
+    [("short", "at least 8"), (COMMON, "most common"), (EMAIL.address, "must not be the email"), ("x" * 129, "at most 128")],
 )
 async def test_a_weak_password_makes_no_owner(password: str, says: str, owners: PlatformOwners, pool: Pool, log: CapturedLog) -> None:
     log.remember(password)

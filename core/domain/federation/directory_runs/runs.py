@@ -303,9 +303,7 @@ def require_decidable(run: DirectoryRun, newest: Sequence[DirectoryRun], provide
     if provider.digest != run.settings_digest:
         raise Conflict(CHANGED_SINCE, words="settings_changed")
     if not is_decidable(run, newest, now):
-        raise Conflict(
-            "An owner decides about people whom the last run has left out that has read everybody today", words="run_not_decidable"
-        )
+        raise Conflict("People can be reviewed only after today's last complete sync run did not contain them", words="run_not_decidable")
 
 
 def left(run: DirectoryRun) -> DirectoryRun:
@@ -317,7 +315,7 @@ def left(run: DirectoryRun) -> DirectoryRun:
 def require_kept_in_step(provider: UpstreamProvider) -> None:
     """Raises `BadRequest`."""
     if provider.ldap is None or not provider.ldap.keeps_in_step or not provider.enabled:
-        raise BadRequest("The connection does not keep in step with its directory: turn that on first", words="run_off")
+        raise BadRequest("Directory sync is turned off for this identity provider: turn it on first", words="run_off")
 
 
 def run_started(provider: UpstreamProvider, actor: Actor) -> Event:
@@ -355,7 +353,7 @@ def run_failed(run: DirectoryRun, name: str) -> Event:
 
 def _require_waiting(run: DirectoryRun) -> None:
     if run.state is not RunState.WAITING:
-        raise Conflict("The run does not wait for an owner", words="run_not_waiting")
+        raise Conflict("The sync run does not require approval", words="run_not_waiting")
 
 
 def _about(event: str, run: DirectoryRun, name: str, actor: Actor) -> Event:

@@ -169,12 +169,12 @@ def claim_of(request: TokenRequest, client: ClientId, *, is_public: bool) -> Cla
     """Raises `BadRequest` when the request lacks something."""
     code, redirect_uri, verifier = request.code, request.redirect_uri, request.code_verifier
     if code is None:
-        raise BadRequest("code: send the code that the browser brought")
+        raise BadRequest("code: send the code that the browser received")
     if redirect_uri is None:
         raise BadRequest("redirect_uri: send the one that the code was sent to")
     if verifier is None:
         if is_public:
-            raise BadRequest("code_verifier: a client without a credential of its own must use PKCE")
+            raise BadRequest("code_verifier: a client without credentials must use PKCE")
         challenge, known = None, f"client {client}"
     else:
         text = verifier.reveal()

@@ -146,7 +146,7 @@ def recipient(parameters: Parameters, client: Registered) -> Recipient:
     """The receiver of the answer, whatever else may be wrong with the request. Raises `UnknownRecipient`."""
     uri = parameters.get("redirect_uri")
     if uri is None:
-        raise UnknownRecipient("redirect_uri: it is missing, or given twice", words="redirect_missing")
+        raise UnknownRecipient("redirect_uri: missing, or sent more than once", words="redirect_missing")
     if not is_registered(uri, client.redirect_uris, native=client.is_native):
         raise unregistered()
     mode, state = (
@@ -239,7 +239,7 @@ def _visible(parameters: Parameters, name: str) -> str | None:
 def _require_one_of_each(parameters: Parameters) -> None:
     """No parameter may be given twice (RFC 6749 section 3.1)."""
     for name in sorted(parameters.repeated):
-        raise _invalid(f"{name}: give it only once")
+        raise _invalid(f"{name}: send it only once")
     _visible(parameters, "state")
 
 
@@ -267,7 +267,7 @@ def _require_code(parameters: Parameters) -> None:
     if mode is not None and mode not in ASKED_MODES:
         raise _invalid("response_mode: must be query, fragment or form_post")
     if mode == "fragment" and "code_challenge" not in parameters:
-        raise _invalid("response_mode: fragment needs code_challenge (PKCE), since every script of the page reads a fragment")
+        raise _invalid("response_mode: fragment requires code_challenge (PKCE), because every script of the page can read a fragment")
 
 
 def _scopes(parameters: Parameters) -> tuple[str, ...]:
@@ -280,7 +280,7 @@ def _scopes(parameters: Parameters) -> tuple[str, ...]:
     scopes = known(given.split())
     # Whether the two scopes of signals are known, the database says.
     if not scopes and not parameters.resources and SIGNAL_SCOPES.isdisjoint(given.split()):
-        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: none of these scopes is known")
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: none of these scopes exists")
     return scopes
 
 

@@ -45,7 +45,7 @@ from core.domain.tenancy.sign_in_rules import grace_is_over
 from core.frozen import Frozen, replace
 
 # The description of the refusal, by which the refusals of a service tell it from the person's own no.
-NO_APPLICATIONS: Final = "The directory of this person lets them be signed in to no application (ProxyRestriction)"
+NO_APPLICATIONS: Final = "The identity provider of this person does not allow sign-in to applications (ProxyRestriction)"
 
 
 class RequestingApplication(Frozen, kw_only=True):
@@ -204,7 +204,7 @@ def require_redeemable(request: AuthorizationRequest, registered: Registered) ->
     if not in_code and lacks_key(binds_tokens=registered.binds_tokens, key=None):
         raise AuthorizationRefused(
             AuthorizationErrorCode.UNAUTHORIZED_CLIENT,
-            "The tokens of this service are bound to a key: ask for a code (code_challenge), and redeem it with a proof (DPoP)",
+            "The tokens of this service are bound to a key: request a code (code_challenge), and redeem it with a DPoP proof",
         )
 
 
@@ -413,7 +413,7 @@ def _sign_in_step(
         if _shows_when(request, signed_in, progress.began, now):
             return None
         if progress.cannot_prove:
-            raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "The person cannot show that they have signed in lately")
+            raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "The person cannot show a recent sign-in")
         return AuthorizationStep.PROVE
     if AuthorizationPrompt.CREATE in request.prompts:
         return AuthorizationStep.CREATE
@@ -474,9 +474,9 @@ def _must_consent(request: AuthorizationRequest, application: RequestingApplicat
 
 # OpenID Connect Core, section 3.1.2.6. The step CREATE is missing, because `none` cannot be combined with `create`.
 _UNASKED: Final = {
-    AuthorizationStep.SIGN_IN: (AuthorizationErrorCode.LOGIN_REQUIRED, "Nobody is signed in, or not lately enough"),
-    AuthorizationStep.PROVE: (AuthorizationErrorCode.LOGIN_REQUIRED, "Nobody has shown to have signed in lately enough"),
-    AuthorizationStep.SECOND_FACTOR: (AuthorizationErrorCode.INTERACTION_REQUIRED, "The person has to show a second factor"),
+    AuthorizationStep.SIGN_IN: (AuthorizationErrorCode.LOGIN_REQUIRED, "No one is signed in, or the sign-in is too old"),
+    AuthorizationStep.PROVE: (AuthorizationErrorCode.LOGIN_REQUIRED, "No sign-in is recent enough"),
+    AuthorizationStep.SECOND_FACTOR: (AuthorizationErrorCode.INTERACTION_REQUIRED, "MFA is required"),
     AuthorizationStep.CHOOSE_ACCOUNT: (
         AuthorizationErrorCode.ACCOUNT_SELECTION_REQUIRED,
         "The person has to choose an account",
@@ -486,7 +486,7 @@ _UNASKED: Final = {
         "The person has to set up a second factor for this organization",
     ),
     AuthorizationStep.ACCEPT_TERMS: (AuthorizationErrorCode.INTERACTION_REQUIRED, "The person has to accept terms"),
-    AuthorizationStep.CONSENT: (AuthorizationErrorCode.CONSENT_REQUIRED, "The person has to give consent"),
+    AuthorizationStep.CONSENT: (AuthorizationErrorCode.CONSENT_REQUIRED, "Consent is required"),
     AuthorizationStep.TURN_AWAY: (
         AuthorizationErrorCode.ACCESS_DENIED,
         "The application is for members of its organization, or for people who have a role in it",

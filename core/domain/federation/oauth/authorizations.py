@@ -314,14 +314,14 @@ def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:
 
 ALGORITHMS: Final[Mapping[str, Sequence[str]]] = {"RSA": ("PS256",), "EC": ("ES256",), "OKP": ("EdDSA",)}
 """What each kind of key may sign assertions with."""
-PUSHED_ALONE: Final = "The profile fapi2 of this application takes only requests that were pushed (RFC 9126): push it to /oauth/par"
-PKCE_ALONE: Final = "code_challenge: the profile fapi2 of this application asks for PKCE with S256 (RFC 7636)"
-VERIFIER_NEEDED: Final = "code_verifier: the profile fapi2 of this application asks for PKCE (RFC 7636)"
+PUSHED_ALONE: Final = "The security profile fapi2 of this application requires pushed requests (RFC 9126): push the request to /oauth/par"
+PKCE_ALONE: Final = "code_challenge: the security profile fapi2 of this application requires PKCE with S256 (RFC 7636)"
+VERIFIER_NEEDED: Final = "code_verifier: the security profile fapi2 of this application requires PKCE (RFC 7636)"
 _ASSERTIONS_ALONE: Final = (
-    f"{CLIENT_UNKNOWN}. Its profile fapi2 asks for private_key_jwt: an assertion signed with PS256, ES256 or EdDSA, whose aud is the issuer"
-    " alone, as a string"
+    f"{CLIENT_UNKNOWN}. Its security profile fapi2 requires private_key_jwt: an assertion signed with PS256, ES256 or "
+    "EdDSA, whose aud is the issuer only, as a string"
 )
-_NO_DEVICES: Final = "The profile fapi2 of this application knows no codes of devices"
+_NO_DEVICES: Final = "The security profile fapi2 of this application does not support device codes"
 
 
 def require_pushed(request: AuthorizationRequest, registered: Registered) -> None:

@@ -40,21 +40,21 @@ MOST_REDIRECT_URIS: Final = 20
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _METHODS: Final = (AuthenticationMethod.NONE, AuthenticationMethod.PRIVATE_KEY_JWT)
 
-NEEDS_RESOURCE: Final = "resource: a client that is described by a document must name the API that it wants tokens for (RFC 8707)"
+NEEDS_RESOURCE: Final = "resource: a client with a metadata document must name the API that it requests tokens for (RFC 8707)"
 NO_SUCH_API: Final = (
     "resource: no API of this installation has this identifier. Send the one that the API publishes as `resource`, byte for byte"
 )
 ON_THIS_MACHINE: Final = (
-    "resource: several organizations may have an API at an address on the developer's own machine. Register the application, or give the"
-    " API a public address"
+    "resource: several organizations can have an API with a local identifier. Register the application, or use a public "
+    "identifier for the API"
 )
 FOR_PEOPLE_ALONE: Final = (
-    "A client that is described by a document gets tokens for people alone, by a code that a browser brings and by refresh tokens."
-    " Register the application for anything else"
+    "A client with a metadata document gets tokens only for people, with authorization codes and refresh tokens. For other "
+    "grants, register the application"
 )
-TWO_ORGANIZATIONS: Final = "resource: these APIs belong to several organizations; ask for each in a request of its own"
+TWO_ORGANIZATIONS: Final = "resource: these APIs belong to several organizations; send a separate request for each"
 _SLUG_OF_HOST: Final = 30
-READABLE: Final = f"one line of 1 to {LONGEST_NAME} characters, without markup, links, addresses of mail, and letters in an unusual form"
+READABLE: Final = f"one line of 1 to {LONGEST_NAME} characters, without markup, links, email addresses and lookalike letters"
 
 
 class ClientRefused(UnknownRecipient):
@@ -186,7 +186,7 @@ def document_address(text: str) -> str:
     against one: at many hosts, an endpoint that repeats its query would publish any document.
     """
     if len(text) > LONGEST_ADDRESS or not is_address(text) or "?" in text:
-        raise _unusable_address("an https address of at most 500 characters, without a query")
+        raise _unusable_address("an https URL of at most 500 characters, without a query")
     try:
         found = resource_identifier(text)
     except BadRequest as refusal:
@@ -197,7 +197,7 @@ def document_address(text: str) -> str:
 
 
 def _unusable_address(reason: str) -> ClientRefused:
-    return ClientRefused(f"client_id: the address of the client's document is not usable: {reason}", "client_address")
+    return ClientRefused(f"client_id: the URL of the client's document cannot be used: {reason}", "client_address")
 
 
 def targeted(named: Sequence[str], found: Sequence[DocumentTarget], client: Provenance) -> DocumentTarget:
@@ -223,13 +223,13 @@ def targeted(named: Sequence[str], found: Sequence[DocumentTarget], client: Prov
 
 def _not_let_in(client: Provenance, target: DocumentTarget) -> ClientRefused:
     if client.host is not None:
-        message = f"client_id: the API, or its organization, does not let in clients whose document is at {client.host}"
+        message = f"client_id: the API, or its organization, does not allow clients whose metadata document is at {client.host}"
         return ClientRefused(message, "document_not_let_in", api=target.id, values={"host": client.host})
     if client.leads_to:
         hosts = ", ".join(client.leads_to)
-        message = f"client_id: the API, or its organization, does not let in programs that nobody has registered and that lead to {hosts}"
+        message = f"client_id: the API, or its organization, does not allow dynamically registered clients that redirect to {hosts}"
         return ClientRefused(message, "open_client_hosts", api=target.id, values={"hosts": hosts})
-    message = "client_id: the API, or its organization, does not let in programs that nobody has registered"
+    message = "client_id: the API, or its organization, does not allow dynamically registered clients"
     return ClientRefused(message, "open_client_not_let_in", api=target.id)
 
 
@@ -238,7 +238,7 @@ def client_document(address: str, status: int, headers: Mapping[str, str], body:
     "The document …".
     """
     if 300 <= status < 400:
-        _refuse(f"answers with a redirect ({status}); publish it at the address itself", "document_status", status=status)
+        _refuse(f"responds with a redirect ({status}); publish it at the URL itself", "document_status", status=status)
     if status != 200:
         _refuse(f"answers with the status {status}; it must answer with 200", "document_status", status=status)
     if len(body) > LARGEST_DOCUMENT:
@@ -248,9 +248,9 @@ def client_document(address: str, status: int, headers: Mapping[str, str], body:
         _refuse("is not sent as JSON; set its content type to application/json", "document_not_json")
     given = _parsed(body)
     if given.get("client_id") != address:
-        _refuse("says another client_id than its own address; both must be the same, byte for byte", "document_lies")
+        _refuse("contains a client_id that differs from its URL; both must match, byte for byte", "document_lies")
     if given.get("client_secret") is not None or given.get("client_secret_expires_at") is not None:
-        _refuse("has a client secret; a published document can have none", "document_secret")
+        _refuse("contains a client secret; a published document cannot have one", "document_secret")
     keys, keys_uri = _keys(given)
     redirect_uris = _redirect_uris(given)
     return ClientDocument(
@@ -374,11 +374,11 @@ def client_name(given: object) -> str | None:
 def _redirect_uris(given: Mapping[str, Any]) -> tuple[str, ...]:
     uris = given.get("redirect_uris")
     if not isinstance(uris, list) or not 1 <= len(uris) <= MOST_REDIRECT_URIS or not all(isinstance(uri, str) for uri in uris):
-        _refuse(f"needs redirect_uris, a list of 1 to {MOST_REDIRECT_URIS} addresses", "document_redirects")
+        _refuse(f"needs redirect_uris, a list of 1 to {MOST_REDIRECT_URIS} URIs", "document_redirects")
     try:
         return tuple(dict.fromkeys(redirect_uri(uri, f"redirect_uris[{at}]", private_use=True) for at, uri in enumerate(uris)))
     except BadRequest as refusal:
-        _refuse(f"has an address that we cannot send people to: {refusal.message}", "document_redirects")
+        _refuse(f"has a redirect URI that cannot be used: {refusal.message}", "document_redirects")
 
 
 def _frame(given: Mapping[str, Any], redirect_uris: Sequence[str]) -> str | None:
@@ -396,9 +396,9 @@ def _method(given: Mapping[str, Any], *, has_keys: bool) -> AuthenticationMethod
     if named is None:
         return AuthenticationMethod.PRIVATE_KEY_JWT if has_keys else AuthenticationMethod.NONE
     if named not in _METHODS:
-        _refuse("must have the token_endpoint_auth_method none or private_key_jwt: it can keep no secret", "document_method")
+        _refuse("must have the token_endpoint_auth_method none or private_key_jwt: it cannot keep a secret", "document_method")
     if named == AuthenticationMethod.PRIVATE_KEY_JWT and not has_keys:
-        _refuse("names private_key_jwt, and has neither jwks nor jwks_uri", "document_keys")
+        _refuse("has private_key_jwt, but neither jwks nor jwks_uri", "document_keys")
     return AuthenticationMethod(named)
 
 
@@ -407,11 +407,11 @@ def _keys(given: Mapping[str, Any]) -> tuple[Mapping[str, Json] | None, str | No
         return None, None
     keys, uri = given.get("jwks"), given.get("jwks_uri")
     if keys is not None and uri is not None:
-        _refuse("has both jwks and jwks_uri; keep one of them", "document_keys")
+        _refuse("has both jwks and jwks_uri; remove one of them", "document_keys")
     try:
         if uri is not None:
             if not isinstance(uri, str) or not is_address(uri):
-                _refuse("has a jwks_uri that is no https address", "document_keys")
+                _refuse("has a jwks_uri that is not an https URL", "document_keys")
             keys_destination(uri)
             return None, uri
         return (None if keys is None else client_keys(keys if isinstance(keys, dict) else {})), None

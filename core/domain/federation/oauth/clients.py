@@ -153,7 +153,7 @@ def credentials_of(
         raise BadRequest(f"client_assertion: send it together with the client_assertion_type {ASSERTION_TYPE}")
     names = [one for one in (None if basic is None else basic[0], claimed, named) if one is not None]
     if not names:
-        raise BadRequest("client_id: say which client you are")
+        raise BadRequest("client_id: send the client ID")
     if len(set(names)) > 1:
         raise BadRequest("client_id: is not the client that authenticates")
     client = client_id(names[0])

@@ -35,7 +35,7 @@ DAYS_OFFERED: Final = (1, 7, USUAL_DAYS, 90)
 ONE_API: Final = "resource: an agent acts at one API. Name one, by its identifier"
 NOTHING_ALLOWED: Final = "The person has allowed the agent nothing"
 NOT_BY_CODE: Final = (
-    "An agent is let in by the authorization endpoint, where the person chooses the API and the end, and not by a device's code"
+    "People approve an agent at the authorization endpoint, where they choose the API and the expiry, not with a device code"
 )
 
 

@@ -55,12 +55,12 @@ ENTRIES_OF_PERSON: Final = RateLimit("user_code_person", burst=10, seconds_per_r
 class DeviceCodePending(BadRequest):
     code = "DEVICE_CODE_PENDING"
     oauth_error: ClassVar = "authorization_pending"
-    text = "Nobody has approved the device yet: ask again after the interval"
+    text = "The device is not approved yet: ask again after the interval"
 
 
 class SlowDown(DeviceCodePending):
     oauth_error: ClassVar = "slow_down"
-    text = f"The device asks too often: from now on wait {SLOWER} seconds longer each time"
+    text = f"The device polls too often: from now on, wait {SLOWER} seconds longer each time"
 
 
 class TooManyPolls(RateLimited):

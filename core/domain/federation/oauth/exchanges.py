@@ -23,11 +23,11 @@ from core.frozen import Frozen
 
 ACCESS_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type
 UNKNOWN_TARGET: Final = (
-    "resource: no API that lets this client's service exchange tokens towards it has this identifier, or the person has not allowed their"
-    " application there: at the authorization, name the API as resource"
+    "resource: no API with this identifier allows this client's service to exchange tokens, or the person has not "
+    "consented: name the API as resource in the authorization request"
 )
-_NOT_OURS: Final = "subject_token: is no valid access token of this issuer"
-_ENDED: Final = "subject_token: has ended, or is neither this client's own nor one for an API that the client's service stands for"
+_NOT_OURS: Final = "subject_token: not a valid access token of this issuer"
+_ENDED: Final = "subject_token: no longer valid, or neither this client's own nor for an API that the client's service represents"
 # What a new token repeats of the one that it came of: the person, their sign-in and their organization.
 _REPEATED: Final = ("sub", "amr", "acr", "auth_time", "org", "org_id")
 
@@ -134,9 +134,9 @@ def exchange_request(request: TokenRequest) -> ExchangeRequest:
     if request.subject_token_type != ACCESS_TOKEN_TYPE:
         raise BadRequest(f"subject_token_type: must be {ACCESS_TOKEN_TYPE}. No other token is exchanged, and no ID token")
     if request.actor_token is not None or request.actor_token_type is not None:
-        raise BadRequest("actor_token: the client that authenticates is the one that acts, so leave actor_token and its type out")
+        raise BadRequest("actor_token: the authenticated client is the actor, so omit actor_token and its type")
     if request.requested_token_type not in {None, ACCESS_TOKEN_TYPE}:
-        raise BadRequest(f"requested_token_type: an exchange gives access tokens alone. Leave it out, or send {ACCESS_TOKEN_TYPE}")
+        raise BadRequest(f"requested_token_type: an exchange issues access tokens only. Omit it, or send {ACCESS_TOKEN_TYPE}")
     if request.audience is not None:
         raise BadRequest("audience: name the API by its identifier, in resource")
     resource = one_resource(request.resources)
@@ -165,18 +165,16 @@ def subject_of(claims: Mapping[str, Json], client: RegisteredClient, key: KeyThu
     """
     of_token = key_of(claims)
     if of_token not in {None, key} and claims.get("client_id") == client.client:
-        raise SubjectRefused("subject_token: is bound to a key, so send a proof of this key with the exchange (DPoP)")
+        raise SubjectRefused("subject_token: bound to a key, so send a DPoP proof of this key with the exchange")
     match claims.get("token_use"):
         case TokenUse.RESOURCE.value | TokenUse.EXCHANGED.value:
             audience = claims["resource_id"]
         case TokenUse.ACCESS.value if (claims.get("client_id"), claims.get("service_id")) == (client.client, str(client.service)):
             audience = claims["service_id"]
         case TokenUse.CLIENT.value:
-            raise SubjectRefused(
-                "subject_token: stands for an application and for no person. Ask for a token of your own with client_credentials"
-            )
+            raise SubjectRefused("subject_token: represents an application, not a person. Request your own token with client_credentials")
         case TokenUse.IMPERSONATION.value:
-            raise SubjectRefused("subject_token: a platform owner acts in the person's name by it, and nobody else through it")
+            raise SubjectRefused("subject_token: a platform owner impersonates the person with it, so it cannot be exchanged")
         case _:
             raise SubjectRefused(_ENDED, detail="a token for no API, which the client was not given")
     return SubjectToken(
@@ -204,7 +202,7 @@ def exchanged(
     if found.is_listed:
         raise SubjectRefused("subject_token: its person has not confirmed that they belong to the organization")
     if found.acting is not None and not found.acting.has_room:
-        raise SubjectRefused(f"subject_token: {MOST_ACTORS} services act in a row by it already, and no third may")
+        raise SubjectRefused(f"subject_token: {MOST_ACTORS} services already act in a chain with it, and a third is not allowed")
     target = found.target
     if target is None:
         raise InvalidTarget(UNKNOWN_TARGET)
@@ -243,7 +241,7 @@ def _narrowed(asked: Sequence[str] | None, subject: SubjectToken, target: Offere
         asked = subject.scopes if is_same else ()
         return tuple(scope for scope in asked if scope in allowed)
     if not set(asked) <= allowed:
-        raise InvalidScope("scope: goes beyond the API's scopes, the person's rights, or what was allowed at the API")
+        raise InvalidScope("scope: exceeds the API's scopes, the person's permissions, or the consent given at the API")
     return tuple(asked)
 
 

@@ -95,7 +95,7 @@ class IssuedTokens(Frozen):
 def grant_type(named: str | None) -> str:
     """The named grant type. Raises `BadRequest`."""
     if named is None:
-        raise BadRequest("grant_type: say what you exchange")
+        raise BadRequest("grant_type: missing")
     return named
 
 
@@ -166,7 +166,7 @@ class AssertionVerdict(Frozen):
     def said(self) -> tuple[str, str]:
         """The verdict in words, and the change that helps."""
         if self.fault is None:
-            return "The application would get a token. Nothing was issued, and the assertion is as good as before.", ""
+            return "The assertion would give the application a token. No token was issued, and the assertion can still be used.", ""
         words_, mend = in_words(self.fault)
         return f"{words_}: {self.came}." if self.came else f"{words_}.", f"{mend}."
 

@@ -275,7 +275,7 @@ def _acr_values(members: list[_Member]) -> tuple[str, ...]:
         if member.get("essential") and wanted:
             values = tuple(one for one in (ONE_FACTOR, TWO_FACTORS) if one in wanted)
             if not values:
-                raise AuthorizationRefused(AuthorizationErrorCode.UNMET_REQUIREMENTS, "claims: nobody reaches this acr here")
+                raise AuthorizationRefused(AuthorizationErrorCode.UNMET_REQUIREMENTS, "claims: this acr value cannot be reached")
     return values
 
 

@@ -95,186 +95,210 @@ def reason_in_words(reason: RefusalReason, received: str = "") -> tuple[str, str
 
 _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     RefusalReason.REDIRECT_MISSING: (
-        "The request names no redirect_uri, or names it twice",
-        "Send redirect_uri once: one of the registered addresses",
+        "The request has no redirect_uri, or contains it more than once",
+        "Send redirect_uri once, with a registered redirect URI",
     ),
     RefusalReason.REDIRECT_UNREGISTERED: (
-        "The service has not registered this redirect_uri",
-        "Register the address exactly as it was received, or send a registered one. Each letter counts, also a slash at the end",
+        "The redirect URI is not registered",
+        "Register the redirect URI exactly as received, or send a registered one. Every character must match, including a trailing slash",
     ),
     RefusalReason.REQUEST_USED: (
-        "The pushed request has expired, or was used before",
-        "Push a new request for each sign-in, and send the person there within a minute",
+        "The pushed authorization request has expired or was already used",
+        "Push a new request for each sign-in, and redirect the browser within 1 minute",
     ),
     RefusalReason.ORGANIZATION_CLOSED: ("The organization is not active", "A platform owner can activate it"),
-    RefusalReason.SCOPE_UNKNOWN: ("No such scope can be granted", "Ask for some of the scopes beside, separated by spaces"),
-    RefusalReason.RESOURCE_UNKNOWN: (
-        "The request names no API that the application may ask for, or several for one token",
-        "Send resource with one of the identifiers beside, byte for byte, or let the application in on the page of the API",
+    RefusalReason.SCOPE_UNKNOWN: (
+        "The requested scope cannot be granted",
+        "Request one or more of the registered scopes, separated by spaces",
     ),
-    RefusalReason.RESPONSE_TYPE: ("response_type is missing or is not code", "Set response_type to code: Postern issues codes alone"),
+    RefusalReason.RESOURCE_UNKNOWN: (
+        "The request names no API that the application can request tokens for, or more than one for one token",
+        "Send resource with one of the registered identifiers, byte for byte, or allow the application on the API's page",
+    ),
+    RefusalReason.RESPONSE_TYPE: ("response_type is missing or not code", "Set response_type to code. No other value is supported"),
     RefusalReason.RESPONSE_MODE: (
-        "There is no such response_mode",
-        "Leave response_mode out, or set it to query, form_post or, with PKCE, fragment",
+        "This response_mode is not supported",
+        "Omit response_mode, or set it to query, form_post or, with PKCE, fragment",
     ),
     RefusalReason.PKCE_MISSING: (
-        "An application without a secret must use PKCE, and sent no code_challenge",
-        "Turn PKCE on in the library (S256). If the application has a server, make a client secret instead",
+        "code_challenge is missing: an application without a secret must use PKCE",
+        "Turn on PKCE (S256) in the library. If the application has a server, create a client secret instead",
     ),
     RefusalReason.PKCE_MALFORMED: (
-        "code_challenge or its method is wrong",
-        "Set code_challenge_method to S256, and code_challenge to the SHA-256 of the verifier, in base64url without padding",
+        "code_challenge or code_challenge_method is invalid",
+        "Set code_challenge_method to S256, and code_challenge to the SHA-256 hash of the verifier in base64url without padding",
     ),
     RefusalReason.REQUEST_OBJECT: (
-        "The request is in an object (request, request_uri or registration)",
-        "Send the parameters themselves, or push them to /oauth/par",
+        "The request uses a request object (request, request_uri or registration)",
+        "Send the parameters directly, or push them to /oauth/par",
     ),
-    RefusalReason.PARAMETER: ("A parameter is missing, malformed or given twice", "Look at the named parameter in the application"),
+    RefusalReason.PARAMETER: ("A parameter is missing, malformed or sent twice", "Check the named parameter in the application"),
     RefusalReason.SECRET_OWED: (
-        "The service cannot redeem a code: it has neither a client secret nor a key, and used no PKCE",
-        "Make a client secret, or turn PKCE on",
+        "The application cannot redeem codes: it has no client secret or key, and used no PKCE",
+        "Create a client secret, or turn on PKCE",
     ),
     RefusalReason.STRONGER_SIGN_IN: (
-        "The application demands a second factor or a level that the person does not reach",
-        "Let people set up a second factor, or leave acr_values, the essential acr and the scopes that ask for one out",
+        "The application requires MFA or an authentication level that the person does not reach",
+        "Ask people to set up MFA, or omit acr_values, the essential acr claim and the scopes that require MFA",
     ),
     RefusalReason.DIRECTORY_RESTRICTS: (
-        "The person's directory lets them be signed in to no application",
-        "Take the ProxyRestriction out at the directory, or let it name the entity id of the connection.",
+        "The identity provider does not allow this person to sign in to applications (ProxyRestriction)",
+        "Remove ProxyRestriction at the identity provider, or add the entity ID of the connection to it",
     ),
     RefusalReason.AGENTS_FORBIDDEN: (
-        "The organization does not let agents act for its people",
-        "Allow agents in the sign-in rules of the organization. People are then asked again",
+        "AI agents are blocked in this organization",
+        "Allow AI agents in the sign-in rules of the organization. People are then asked for consent again",
     ),
     RefusalReason.AGENT_TARGET: (
-        "An agent acts at one API, and the request names none, or several",
-        "Send resource once, with one of the identifiers beside. If people sign in to the application, it is no agent",
+        "An AI agent can act at one API only, and the request names none or more than one",
+        "Send resource once, with one of the registered identifiers. If people sign in to this application, it is not an AI agent",
     ),
     RefusalReason.NOT_MEMBER: (
-        "A person who is no member of the organization was not admitted",
-        "Invite the person, or let the application admit anyone. The person's page says who may sign in where",
+        "A person who is not a member of the organization was denied access",
+        "Invite the person, or let anyone with an account sign in. The person's page shows which applications they can sign in to",
     ),
     RefusalReason.NO_ROLE: (
-        "A person without a role in the application was not admitted",
-        "Assign a role of the application to the person, to their role or to a team, or let the application admit all members",
+        "A person without a role in the application was denied access",
+        "Assign an application role to the person, their team or their organization role. Or let all members sign in to the application",
     ),
     RefusalReason.SECRET_WRONG: (
-        "The client secret is not one of the service's",
-        "Compare how the secrets begin. If the right one is lost, make a new one and put it into the application",
+        "The client secret does not belong to the application",
+        "Compare the prefixes of the secrets. If the right secret is lost, create a new one and add it to the application",
     ),
     RefusalReason.CREDENTIAL_MISSING: (
-        "The service has a client secret or a key, and the request showed none",
-        "Give the application its client secret; look at its library's authentication method (client_secret_basic or client_secret_post)",
+        "The application has a client secret or key, but the request contains none",
+        "Configure the client secret in the application, and check how its library sends it (client_secret_basic or client_secret_post)",
     ),
     RefusalReason.KEYS_MISSING: (
-        "The application signs its requests (private_key_jwt), and the service has no public keys of it",
-        "Store the public keys of the application as jwks, or the address where it publishes them as jwks_uri",
+        "The application signs its requests (private_key_jwt), but Postern has no public key for it",
+        "Add the application's public keys as jwks, or the URL where it publishes them as jwks_uri",
     ),
     RefusalReason.ASSERTION_REFUSED: (
-        "The assertion that the application signed is not valid",
-        "Compare its key, audience and clock; an assertion works once",
+        "The client assertion is not valid",
+        "Check the key, audience and clock of the application. Each assertion can be used once",
     ),
     RefusalReason.WORKLOAD_UNREADABLE: (
-        "A workload sent something that is no signed token, or longer than 8 KiB",
-        "Send the token itself as assertion: three parts with dots between, without the word Bearer and without a line break",
+        "The workload token is not signed, or is longer than 8 KiB",
+        "Send the token itself in assertion: three parts separated by dots, without the word Bearer and without a line break",
     ),
     RefusalReason.WORKLOAD_ISSUER: (
-        "No trusted issuer of the application has the issuer of the workload's token",
-        "Compare iss of the token with the issuer, byte for byte. A slash at the end counts",
+        "The issuer of the workload token is not a trusted issuer of the application",
+        "Compare the iss claim with the trusted issuer. Every character must match, including a trailing slash",
     ),
     RefusalReason.WORKLOAD_KEY: (
-        "The workload's token is not signed with a key of its trusted issuer",
-        "Look at the address of the keys, or paste the keys of the issuer anew. A token without kid needs a single key",
+        "The workload token is not signed with a key of the trusted issuer",
+        "Check the JWKS URL, or paste the issuer's keys again. For a token without kid, the issuer must have exactly one key",
     ),
     RefusalReason.WORKLOAD_KEYS_AWAY: (
-        "The keys of the trusted issuer could not be fetched",
-        "Let the installation reach the address of the keys, or paste the keys. An address in your own network needs the operator's leave",
+        "The trusted issuer's keys could not be fetched",
+        (
+            "Make sure that the installation can reach the JWKS URL, or paste the keys. For a URL in your own network, the "
+            "operator must allow the network"
+        ),
     ),
     RefusalReason.WORKLOAD_AUDIENCE: (
-        "The workload's token is for another audience, or for several",
-        "Ask the issuer for a token with this audience alone",
+        "The workload token has a different audience, or more than one",
+        "Request a token from the issuer with the registered audience only",
     ),
     RefusalReason.WORKLOAD_TIME: (
-        "The workload's token has expired, is from the future, or lives for more than a day",
-        "Fetch a new token just before it is needed, and compare the clocks",
+        "The workload token has expired, is not valid yet, or is valid for more than one day",
+        "Request a new token just before you use it, and check the clocks",
     ),
     RefusalReason.WORKLOAD_SUBJECT: (
-        "The subject of the workload's token does not fit the pattern",
-        "Compare sub of the token with the pattern, letter for letter. A * stands for one part between : and /",
+        "The subject of the workload token does not match the pattern",
+        "Compare the sub claim with the pattern, character by character. A * matches one part between : and /",
     ),
     RefusalReason.WORKLOAD_CLAIM: (
-        "A claim of the workload's token is missing, or has another value",
-        "Compare the named claim with the trusted issuer. Text, numbers, true and false are different things",
+        "A claim of the workload token is missing or has a different value",
+        "Compare the named claim with the trusted issuer's settings. The type must match, too: text, number, or true and false",
     ),
-    RefusalReason.CODE_REFUSED: ("The code is not valid", "Begin the sign-in anew"),
-    RefusalReason.CODE_UNKNOWN: ("There is no such code", "Send the code as it came, decoded once, and redeem it at this installation"),
-    RefusalReason.CODE_EXPIRED: ("The code has expired: it works for a minute", "Redeem the code at once, and compare the clocks"),
+    RefusalReason.CODE_REFUSED: ("The authorization code is not valid", "Start the sign-in again"),
+    RefusalReason.CODE_UNKNOWN: (
+        "The authorization code is unknown",
+        "Send the code as received, decoded once, and redeem it at this installation",
+    ),
+    RefusalReason.CODE_EXPIRED: (
+        "The authorization code has expired: it is valid for 1 minute",
+        "Redeem the code immediately, and check the clocks",
+    ),
     RefusalReason.CODE_USED: (
-        "The code was redeemed before",
-        "Redeem each code once. Often a page is loaded twice, or a proxy repeats the request",
+        "The authorization code was already redeemed",
+        "Redeem each code once. Common causes: a page is loaded twice, or a proxy repeats the request",
     ),
-    RefusalReason.CODE_OF_ANOTHER: ("The code was given to another application", "Use the client id that the sign-in began with"),
+    RefusalReason.CODE_OF_ANOTHER: (
+        "The authorization code was issued to another application",
+        "Use the client ID from the authorization request",
+    ),
     RefusalReason.REDIRECT_DIFFERS: (
-        "The redirect_uri is not the one that the code was sent to",
-        "Send the same redirect_uri to the token endpoint as at the beginning of the sign-in",
+        "The redirect_uri differs from the one in the authorization request",
+        "Send the same redirect_uri in the authorization request and the token request",
     ),
     RefusalReason.VERIFIER_MISSING: (
-        "The sign-in began with PKCE, and the request has no usable code_verifier",
-        "Keep the verifier in the person's session, and send it with the code",
+        "The sign-in started with PKCE, but the token request has no valid code_verifier",
+        "Store the verifier in the user's session, and send it with the code",
     ),
     RefusalReason.VERIFIER_UNASKED: (
-        "The request has a code_verifier, and the sign-in began without PKCE",
-        "Send code_challenge at the beginning of the sign-in, or leave code_verifier out",
+        "The token request has a code_verifier, but the sign-in started without PKCE",
+        "Send code_challenge in the authorization request, or omit code_verifier",
     ),
     RefusalReason.VERIFIER_DIFFERS: (
-        "The code_verifier does not belong to the code_challenge",
-        "Keep one verifier for each sign-in; two tabs must not overwrite each other's",
+        "The code_verifier does not match the code_challenge",
+        "Store a separate verifier for each sign-in, so that two browser tabs do not overwrite each other's",
     ),
     RefusalReason.REFRESH_TOKEN: (
-        "The refresh token has ended, was used before, or belongs to another application",
-        "Keep the newest refresh token after each use. If the session has ended, let the person sign in again",
+        "The refresh token is no longer valid, was already used, or belongs to another application",
+        "Store the newest refresh token after each use. If the session has ended, let the user sign in again",
     ),
     RefusalReason.IDENTITY_ASSERTION: (
-        "The identity assertion of the person's directory was refused",
-        "Look at the exchanges of the connection: its recorder says why",
+        "The identity assertion of the person's identity provider was rejected",
+        "The recent sign-ins, tests and sign-outs of the identity provider show the reason",
     ),
     RefusalReason.KEY_PROOF: (
-        "The proof of the key (DPoP) does not fit the request",
-        "The answer names the part: most often htu behind a proxy, or the clock",
+        "The DPoP proof does not match the request",
+        (
+            "The error response to the application names the part that does not match. The usual causes are the URL (htu) behind "
+            "a proxy, and the clock"
+        ),
     ),
     RefusalReason.KEY_PROOF_MISSING: (
-        "This application's tokens are bound to a key, and the request has no proof of one",
-        "Let the application send proofs, or turn dpop_bound_access_tokens off",
+        "The application's tokens are bound to a key (DPoP), but the request has no DPoP proof",
+        "Configure the application to send DPoP proofs, or turn off dpop_bound_access_tokens",
     ),
-    RefusalReason.GRANT_UNKNOWN: ("There is no such grant type here", "Use one of the grant types beside"),
+    RefusalReason.GRANT_UNKNOWN: ("This grant type is not supported", "Use one of the registered grant types"),
     RefusalReason.GRANT_NOT_ALLOWED: (
         "An application without a secret or key cannot use this grant type",
-        "Make a client secret. Only an application with a server can have one",
+        "Create a client secret. Only an application with a server can have one",
     ),
     RefusalReason.SUBJECT_TOKEN: (
-        "The token that the service wants to exchange is no living access token of a person, or is not the service's to exchange",
-        "Send the access token that the API received as it came, while it lives. The service must stand for the API that the token is for",
+        "The application cannot exchange this token, or the token is not a valid access token of a person",
+        "Send the access token that the API received, before it expires. The application must represent the API that the token is for",
     ),
     RefusalReason.EXCHANGE_TARGET: (
-        "The request names no API that lets this service exchange tokens towards it, or several, or the person has not allowed it there",
-        "Send resource once, name the service on the API's page, and for a token of its own also name the API at the authorization",
+        "The request names no API that allows this application to exchange tokens, or names several, or the person has not consented",
+        (
+            "Send resource once, byte for byte. Add the application under Token exchange on the API's page. For a token of its "
+            "own, the application must send the API as resource in the authorization request. The person is then asked for consent"
+        ),
     ),
     RefusalReason.EXCHANGE_SCOPE: (
-        "The scope goes beyond the API's scopes, the person's rights, or what was allowed at the API",
-        "Ask for scopes of the API that the person holds; at the same API, for some of those that the first token has",
+        "The scope exceeds the API's scopes, the person's permissions, or the consent given at the API",
+        "Request scopes of the API that the person holds. For the same API, request only scopes of the first token",
     ),
-    RefusalReason.SAML: ("The SAML message was refused", ""),
+    RefusalReason.SAML: ("The SAML message was rejected", ""),
     RefusalReason.PROXY_SECRET: (
-        "A proxy asked about a host of the application, and showed no secret of it",
-        "Let the proxy send a client secret of the application as X-Postern-Proxy. If its secret was deleted, make a new one",
+        "The reverse proxy did not send a client secret of the application",
+        "Configure the proxy to send a client secret of the application in X-Postern-Proxy. If the secret was deleted, create a new one",
     ),
     RefusalReason.PROXY_HOST: (
-        "The proxy asked about a host that is not, or no more, the application's",
-        "Add the host to the application, prove its domain again, or let the proxy send X-Forwarded-Host",
+        "The reverse proxy sent a host that does not belong to the application",
+        "Add the host on the Reverse proxy page, verify its domain again, or configure the proxy to send X-Forwarded-Host",
     ),
     RefusalReason.PROFILE: (
-        "The request does not hold the profile fapi2 of the service",
-        "Push requests with PKCE, and sign assertions with PS256, ES256 or EdDSA for the issuer alone. Or take the profile back",
+        "The request does not meet the application's security profile (fapi2)",
+        (
+            "Push requests (PAR) with PKCE (S256). Sign assertions with PS256, ES256 or EdDSA. Their audience must be the issuer "
+            "only, as a string. Or remove the security profile"
+        ),
     ),
 }
 
@@ -292,26 +316,26 @@ class GrantOfAgent(InvalidGrant):
 
 class InvalidScope(BadRequest):
     oauth_error: ClassVar = "invalid_scope"
-    text = "The scope goes beyond what was granted"
+    text = "The requested scope exceeds the scope that was granted"
 
 
 class InvalidTarget(BadRequest):
     """The request names an API that the client may have no token for (RFC 8707 section 2)."""
 
     oauth_error: ClassVar = "invalid_target"
-    text = "No API that this client may ask for has this identifier"
+    text = "This client cannot request a token for an API with this identifier"
 
 
 class UnauthorizedClient(BadRequest):
     oauth_error: ClassVar = "unauthorized_client"
     recorded_as = RefusalReason.GRANT_NOT_ALLOWED
-    text = "This client may not use this grant type"
+    text = "This client is not allowed to use this grant type"
 
 
 class UnsupportedGrantType(BadRequest):
     oauth_error: ClassVar = "unsupported_grant_type"
     recorded_as = RefusalReason.GRANT_UNKNOWN
-    text = "There is no such grant type here"
+    text = "This grant type is not supported"
 
 
 class InsufficientScope(Forbidden):

@@ -97,7 +97,7 @@ def demanding(request: AuthorizationRequest, demand: SignInDemand) -> Authorizat
 MOST_RESOURCES: Final = 5
 """The greatest number of APIs that one request may name."""
 LONGEST_RESOURCE: Final = 500
-UNKNOWN_RESOURCE: Final = "resource: no API that this application may ask for has this identifier"
+UNKNOWN_RESOURCE: Final = "resource: this application cannot request tokens for an API with this identifier"
 TOO_MANY: Final = f"resource: name at most {MOST_RESOURCES} APIs"
 
 Ticked = Collection[tuple[ResourceServerId, str]]
@@ -196,5 +196,5 @@ def of_application(offered: Sequence[OfferedResource], asked: Sequence[str]) -> 
         raise InvalidTarget(UNKNOWN_RESOURCE)
     (resource,) = offered
     if not set(asked) <= {scope.name for scope in resource.scopes if not scope.is_of_person}:
-        raise InvalidScope("scope: the API gives no such scope to an application itself")
+        raise InvalidScope("scope: the API does not grant this scope to applications themselves")
     return TokenAudience(resource.id, resource.identifier, tuple(asked), resource.lifetime, resource.algorithm)

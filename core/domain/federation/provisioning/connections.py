@@ -291,7 +291,7 @@ def _check_attribute(place: int, one: MappedAttribute) -> None:
         if not usable:
             raise BadRequest(f"mapping[{place}].argument: the key of a field, or a text", words="field_unknown")
     elif one.argument is not None:
-        raise BadRequest(f"mapping[{place}].argument: {one.source} takes none", words="claim_takes_none")
+        raise BadRequest(f"mapping[{place}].argument: {one.source} has no argument", words="claim_takes_none")
 
 
 def token_stays(before: str, after: str) -> bool:
@@ -324,14 +324,14 @@ def drafted(before: ProvisioningConnection, draft: ProvisioningConnectionSetting
 def require_not_ending(connection: ProvisioningConnection) -> None:
     """Raises `Conflict`."""
     if connection.state is ProvisioningState.ENDING:
-        raise Conflict("The connection was deleted, and ends everybody there", words="provisioning_ending")
+        raise Conflict("The connection was deleted and deprovisions all users", words="provisioning_ending")
 
 
 def made_active(connection: ProvisioningConnection, now: datetime) -> ProvisioningConnection:
     """Raises `BadRequest` without a token, and `Conflict`."""
     require_not_ending(connection)
     if connection.token_set_at is None:
-        raise BadRequest("token: there is none for this address", words="provisioning_without_token")
+        raise BadRequest("token: none is stored for this URL", words="provisioning_without_token")
     return replace(
         connection,
         state=ProvisioningState.ACTIVE,
@@ -354,7 +354,7 @@ def halted(connection: ProvisioningConnection, now: datetime) -> ProvisioningCon
 def ending(connection: ProvisioningConnection, now: datetime) -> ProvisioningConnection:
     """Ends everybody there, and goes. Raises `Conflict` for settings that no owner has seen: they may lead elsewhere."""
     if connection.token_set_at is None or connection.active_digest != connection.digest:
-        raise Conflict("Make these settings active first, or leave the people there as they are", words="provisioning_not_seen")
+        raise Conflict("Activate these settings first, or keep the users there unchanged", words="provisioning_not_seen")
     return replace(connection, state=ProvisioningState.ENDING, stopped_why=None, changed_at=now)
 
 

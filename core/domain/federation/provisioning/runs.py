@@ -289,7 +289,7 @@ def left_there(run: ProvisioningRun) -> ProvisioningRun:
 
 def _require_waiting(run: ProvisioningRun) -> None:
     if run.state is not ProvisioningRunState.WAITING:
-        raise Conflict("The run does not wait for an owner", words="run_not_waiting")
+        raise Conflict("The sync run does not require approval", words="run_not_waiting")
 
 
 def provisioning_event(name: str, work: ProvisioningWork, facts: dict[str, str | int], actor: Actor = SYSTEM) -> Event:

@@ -202,7 +202,9 @@ def checked(configuration: Configuration) -> Configuration:
     if configuration.attribute_mapping is not None:
         _require_attributes(configuration.attribute_mapping)
     if not configuration.sign_assertions and not configuration.sign_response:
-        raise BadRequest("sign_assertions, sign_response: at least one must be true, or nobody could trust the answer", words="sign_one")
+        raise BadRequest(
+            "sign_assertions, sign_response: at least one must be true, otherwise the response cannot be trusted", words="sign_one"
+        )
     return configuration
 
 

@@ -136,13 +136,13 @@ def require_acs(request: AuthnRequest, configuration: Configuration) -> str:
     index: int | None = None
     if request.acs_index is not None and request.acs_url is None:
         if not (request.acs_index.isascii() and request.acs_index.isdigit() and len(request.acs_index) <= 5):
-            raise MessageRefused("its AssertionConsumerServiceIndex is no number", "Leave it out, or send one of the uploaded metadata")
+            raise MessageRefused("its AssertionConsumerServiceIndex is not a number", "Omit it, or send one from the uploaded metadata")
         index = int(request.acs_index)
     found = configuration.acs(request.acs_url, index)
     if found is None:
         raise MessageRefused(
-            "it wants the answer at an address that is not configured",
-            "Set acs_url to the address in AssertionConsumerServiceURL, or upload metadata that name it",
+            "it requests the response at a URL that is not configured",
+            "Set acs_url to the URL in AssertionConsumerServiceURL, or upload metadata that contains it",
         )
     return found
 

@@ -151,7 +151,7 @@ class Meeting(Frozen, kw_only=True):
 def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, relay_state: str | None) -> SamlRequest:
     """Raises `RequestDeclined`: from here on we know the receiver of an answer."""
     if request.protocol_binding not in {None, HTTP_POST}:
-        raise RequestDeclined(Status.UNSUPPORTED_BINDING, "Answers go by HTTP-POST alone")
+        raise RequestDeclined(Status.UNSUPPORTED_BINDING, "Responses are sent with HTTP-POST only")
     if request.name_qualifier not in {None, "", configuration.entity_id}:
         raise RequestDeclined(Status.INVALID_NAME_ID_POLICY, "SPNameQualifier names another service provider")
     if request.unreadable_subject:
@@ -163,7 +163,7 @@ def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, rel
         try:
             wanted = NameIdFormat(request.name_id_format or "")
         except ValueError:
-            raise RequestDeclined(Status.INVALID_NAME_ID_POLICY, "People are not named in this format") from None
+            raise RequestDeclined(Status.INVALID_NAME_ID_POLICY, "This NameID format is not supported") from None
     if request.context is not None:
         needed_factors(request.context)
     return SamlRequest(
@@ -226,13 +226,13 @@ def require_askable(request: SamlRequest, meeting: Meeting) -> None:
     is a certain person.
     """
     if request.passive and not has_allowed(meeting):
-        raise RequestDeclined(Status.NO_PASSIVE, "The person would have to sign in, or to give consent")
+        raise RequestDeclined(Status.NO_PASSIVE, "The person would have to sign in or give consent")
 
 
 def require_no_agent(application: RequestingApplication) -> None:
     """Raises `RequestDeclined` for an agent, to which nobody signs in."""
     if application.is_agent:
-        raise RequestDeclined(Status.REQUEST_DENIED, "The service is an agent: it acts for people at APIs, and nobody signs in to it")
+        raise RequestDeclined(Status.REQUEST_DENIED, "The service is an agent: it acts for people at APIs, and people cannot sign in to it")
 
 
 def told(meeting: Meeting) -> Sequence[str]:
@@ -264,7 +264,7 @@ def needed_factors(context: RequestedContext) -> int:
     """The least number of factors that the request accepts. Raises `RequestDeclined` when we know none of its classes."""
     strengths = [_STRENGTHS[one] for one in context.classes if one in _STRENGTHS]
     if not strengths or context.comparison not in set(ContextComparison):
-        raise RequestDeclined(Status.NO_AUTHN_CONTEXT, "None of the requested kinds of sign-in is known here")
+        raise RequestDeclined(Status.NO_AUTHN_CONTEXT, "None of the requested authentication contexts is supported")
     match ContextComparison(context.comparison):
         case ContextComparison.BETTER:
             least = max(strengths) + 1
@@ -305,7 +305,7 @@ def require_subject(request: SamlRequest, subject: SamlSubject, service: Service
     transient one, cannot be used here.
     """
     if request.subject is not None and not goes_by(request.subject, subject.user, subject.email, service, key):
-        raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "Another person has signed in than the request names")
+        raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "The request names another person than the one who is signed in")
 
 
 def named(format_: NameIdFormat, subject: SamlSubject, service: ServiceId, key: bytes, transient: str) -> NameId:

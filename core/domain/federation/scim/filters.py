@@ -211,7 +211,7 @@ class _Reader:
     def read(self) -> Filter:
         found = self._either()
         if self._at < len(self._tokens):
-            raise InvalidFilter(f"filter: nothing may follow before “{self._tokens[self._at][1]}” but `and` and `or`")
+            raise InvalidFilter(f"filter: only `and` or `or` can follow before “{self._tokens[self._at][1]}”")
         return found
 
     def _either(self) -> Filter:
@@ -235,7 +235,7 @@ class _Reader:
         if (kind, text) == ("mark", "("):
             return self._enclosed()
         if kind != "word":
-            raise InvalidFilter("filter: a comparison begins with an attribute")
+            raise InvalidFilter("filter: a comparison must begin with an attribute")
         found = _IN_BRACKETS.fullmatch(text)
         return self._comparison(text) if found is None else self._in_brackets(found["attribute"], found["filter"])
 

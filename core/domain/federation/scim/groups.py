@@ -191,13 +191,13 @@ def _change(change: GroupChange, verb: Verb, path: Path, value: Any) -> None:
     if attribute == "members" and part is None:
         _change_members(change, verb, path.filter, value)
     elif path.filter is not None or part is not None:
-        raise InvalidPath(f"path: {attribute} has no such part here")
+        raise InvalidPath(f"path: {attribute} has no such subattribute")
     elif attribute == "externalid":
         change.external_id = None if verb is Verb.REMOVE else text_of("externalId", value)
     elif attribute in {"displayname", "id", "schemas", "meta"}:
         change.repeated.append((attribute, value))
     else:
-        raise InvalidPath(f"path: {attribute} is not kept here")
+        raise InvalidPath(f"path: {attribute} is not stored")
 
 
 def _change_members(change: GroupChange, verb: Verb, selected: str | None, value: Any) -> None:

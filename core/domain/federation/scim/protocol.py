@@ -23,12 +23,12 @@ class ScimRefusal(BadRequest):
 
 class InvalidFilter(ScimRefusal):
     scim_type = "invalidFilter"
-    text = "The filter cannot be read, or compares an attribute that cannot be compared here"
+    text = "The filter cannot be read, or compares an attribute that cannot be compared"
 
 
 class InvalidPath(ScimRefusal):
     scim_type = "invalidPath"
-    text = "The path names no attribute that is kept here"
+    text = "The path names an attribute that is not stored"
 
 
 class NoTarget(ScimRefusal):
@@ -107,7 +107,7 @@ def parse_path(text: str, schema: str) -> Path:
         text = text[len(schema) + 1 :]
     found = _PATH.fullmatch(text) if len(text) <= _LONGEST_PATH else None
     if found is None:
-        raise InvalidPath(f"path: “{text[:80]}” is not kept here")
+        raise InvalidPath(f"path: “{text[:80]}” is not stored")
     part = found["part"]
     return Path(found["attribute"].lower(), found["filter"], None if part is None else part.lower())
 
@@ -136,14 +136,14 @@ def text_of(name: str, value: Any) -> str | None:
     if len(value) > LONGEST_TEXT:
         raise InvalidValue(f"{name}: at most {LONGEST_TEXT} characters")
     if _CONTROLS.search(value):
-        raise InvalidValue(f"{name}: control characters cannot be kept")
+        raise InvalidValue(f"{name}: control characters are not allowed")
     return value
 
 
 def fields_of(value: Any) -> Mapping[str, Any]:
     """The attributes that an operation without a path sets. Raises `InvalidValue`."""
     if not isinstance(value, Mapping) or not value:
-        raise InvalidValue("value: without a path, it names the attributes to set")
+        raise InvalidValue("value: without a path, the value must contain the attributes to set")
     if len(value) > _MOST_ATTRIBUTES:
         raise InvalidValue(f"value: at most {_MOST_ATTRIBUTES} attributes")
     return value

@@ -324,7 +324,7 @@ def _filling(name: str, field: FieldShape) -> Mapping[str, Any]:
 
 
 _USER_ATTRIBUTES: Final = (
-    _attribute("userName", "The e-mail address that the person signs in with.", required=True, uniqueness="server"),
+    _attribute("userName", "The email address that the person signs in with.", required=True, uniqueness="server"),
     _attribute(
         "name",
         "The parts of the person's name.",

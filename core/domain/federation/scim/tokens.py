@@ -61,7 +61,7 @@ class ScimHolder(Frozen):
 
 def require_future(expires_at: datetime | None, now: datetime) -> None:
     if expires_at is not None and expires_at <= now:
-        raise BadRequest("expires_at: must lie in the future, or be left out for a token that does not expire")
+        raise BadRequest("expires_at: must be in the future, or omitted for a token that does not expire")
 
 
 def require_room(count: int) -> None:

@@ -146,21 +146,24 @@ class HeldUser(Frozen, kw_only=True):
         """
         if not self.capabilities <= BuiltInRole.MEMBER.capabilities:
             raise Forbidden(
-                "Owners, admins and other people who may do more than a member are not managed by SCIM: "
-                "change their role or remove them in the organization first"
+                "SCIM cannot manage owners, admins and other people with more permissions than a member: first change their role or "
+                "remove them from the organization"
             )
 
     def require_scims(self) -> None:
         """Refuses a person whom a directory by LDAP lists: whoever lists a person ends them. Raises `ListedElsewhere`."""
         if self.listed_by is not None:
             raise ListedElsewhere(
-                f"The directory {self.listed_by} lists this person, by LDAP: change the person there, or stop keeping in step first"
+                f"The directory {self.listed_by} manages this person through LDAP: change the person there, or turn off directory sync "
+                "first"
             )
 
     def require_movable(self) -> None:
         """Refuses to change the address of an account that is not the directory's alone. Raises `Mutability`."""
         if not self.is_movable:
-            raise Mutability("userName: the person has proved this address, or uses the account elsewhere too: only they can change it")
+            raise Mutability(
+                "userName: the person has verified this email address, or also uses the account elsewhere: only the person can change it"
+            )
 
 
 class ReasonForLeaving(StrEnum):
@@ -286,7 +289,7 @@ class _Draft:
             now = replace(now, work_email=email)
         elif self._email_is_removed:
             if before.work_email is None:
-                raise Mutability("emails: the person signs in with this address; replace it instead")
+                raise Mutability("emails: the person signs in with this email address; replace it instead")
             now = replace(now, work_email=None)
         if now.work_email is not None and _are_same(now.work_email, now.user_name):
             now = replace(now, work_email=None)
@@ -327,7 +330,7 @@ class _Draft:
         elif path.attribute in _READ_ONLY and path.part is None:
             self._require_same(path.attribute, value)
         else:
-            raise InvalidPath(f"path: {path.attribute}{'.' + path.part if path.part else ''} is not kept here")
+            raise InvalidPath(f"path: {path.attribute}{'.' + path.part if path.part else ''} is not stored")
 
     def _change_fields(self, verb: Verb, path: str, value: Any) -> None:
         """The path names the extension, whose value has the fields, or one field of it."""
@@ -363,7 +366,7 @@ class _Draft:
 
     def _change_emails(self, verb: Verb, path: Path, value: Any) -> None:
         if path.filter is not None and not _OUR_EMAIL.fullmatch(path.filter):
-            raise NoTarget("path: the only address here is the primary one, of the type work")
+            raise NoTarget("path: the only email address is the primary one, of the type work")
         if path.part not in {None, "value"}:
             self._require_as_it_is(path.part or "", value)
         elif verb is Verb.REMOVE or value is None or value in ([], ()):
@@ -377,8 +380,8 @@ class _Draft:
         if part == "primary" and (value is True or (isinstance(value, str) and value.lower() == "true")):
             return
         if part in {"type", "primary"}:
-            raise Mutability("emails: there is one address, the primary one, of the type work")
-        raise InvalidPath(f"path: emails.{part} is not kept here")
+            raise Mutability("emails: only one email address is supported, the primary one, of the type work")
+        raise InvalidPath(f"path: emails.{part} is not stored")
 
     def _require_same(self, attribute: str, value: Any) -> None:
         """Some directories send back what they have read, so the same value is accepted."""
@@ -410,7 +413,7 @@ def _one_address(value: Any) -> str:
     if not isinstance(listed, Sequence) or not all(isinstance(one, Mapping) for one in listed):
         raise InvalidValue("emails: a list of objects with a value")
     if len({Email(_address("emails", one.get("value"))).key for one in listed}) > 1:
-        raise InvalidValue("emails: one address is kept, that of the type work")
+        raise InvalidValue("emails: only one email address is stored, that of the type work")
     return _chosen(listed)
 
 
@@ -424,7 +427,7 @@ def _address(name: str, value: Any) -> str:
     """An address that could exist. Raises `InvalidValue`. The address for signing in is checked more strictly elsewhere."""
     text = value.strip() if isinstance(value, str) else ""
     if not 3 <= len(text) <= _LONGEST_EMAIL or "@" not in text[1:-1] or text_of(name, text) is None:
-        raise InvalidValue(f"{name}: not an e-mail address")
+        raise InvalidValue(f"{name}: not a valid email address")
     return text
 
 

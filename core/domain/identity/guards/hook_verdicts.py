@@ -204,7 +204,7 @@ class HooksBusy(RateLimited):
     hook's owner has chosen for one: otherwise whoever makes it busy would come in, or shut others out.
     """
 
-    text = "Too many sign-ins to this organization are being checked: try again in a moment"
+    text = "Too many sign-ins to this organization are being checked: try again in a few seconds"
 
     def __init__(self, *, retry_after: float, detail: str) -> None:
         super().__init__(retry_after=retry_after, detail=detail)
@@ -222,7 +222,7 @@ class FlowAskedEnough(Forbidden):
 class NotAskedYet(Forbidden):
     """The organization has a hook, and it has not let this session in, or not lately: a way in asks it."""
 
-    text = "This organization checks each sign-in: come in through POST /api/organizations/SLUG/select, or sign in to its application again"
+    text = "This organization checks each sign-in: use POST /api/organizations/SLUG/select, or sign in to its application again"
 
     def __init__(self, slug: str = "") -> None:
         self.slug = slug
@@ -247,16 +247,16 @@ def _said(verdict: HookVerdict) -> tuple[str, str]:
 
 
 _REASONS: Final = {
-    HookReason.DEVICE: "it lets nobody in from this device",
-    HookReason.PLACE: "it lets nobody in from this place",
-    HookReason.HOUR: "it lets nobody in at this hour",
-    HookReason.ACCOUNT: "it does not let this account in",
+    HookReason.DEVICE: "sign-in is not allowed from this device",
+    HookReason.PLACE: "sign-in is not allowed from this location",
+    HookReason.HOUR: "sign-in is not allowed at this time",
+    HookReason.ACCOUNT: "sign-in is not allowed for this account",
     HookReason.TOO_MANY: "there were too many sign-ins",
-    HookReason.ADMINISTRATOR: "ask your administrator",
+    HookReason.ADMINISTRATOR: "contact your administrator",
 }
 _OWED: Final = {
-    HookFactor.SECOND_FACTOR: "The organization asks for a second factor at this sign-in",
-    HookFactor.PASSKEY: "The organization asks for a passkey at this sign-in: sign in with your passkey",
+    HookFactor.SECOND_FACTOR: "The organization requires MFA for this sign-in",
+    HookFactor.PASSKEY: "The organization requires a passkey for this sign-in: sign in with your passkey",
 }
 
 

@@ -63,7 +63,7 @@ def _require_of_installation(policy: RiskPolicy, field: str) -> None:
     if policy.when.services:
         raise _refused(f"{field}.services", "rules of the installation name no application", "risk_no_services", rule=policy.name)
     if not {*policy.when.roles} <= {PLATFORM_OWNER_ROLE, NO_ROLE}:
-        message = f"rules of the installation know the roles {PLATFORM_OWNER_ROLE} and {NO_ROLE}"
+        message = f"risk policies of the installation support only the roles {PLATFORM_OWNER_ROLE} and {NO_ROLE}"
         raise _refused(f"{field}.roles", message, "risk_no_roles", rule=policy.name)
 
 
@@ -83,7 +83,7 @@ def _checked_exception(one: RiskException, field: str, before: Sequence[RiskExce
     if one.kind is ExceptionKind.NETWORK:
         (network,) = _networks(f"{field}.value", [one.value])
         if ip_network(network).prefixlen == 0:
-            raise _refused(f"{field}.value", "leaves out everybody", "risk_excepts_everybody")
+            raise _refused(f"{field}.value", "excludes everyone", "risk_excepts_everybody")
         one = replace(one, value=network)
     else:
         one = replace(one, value=_id(f"{field}.value", one.value))
@@ -106,7 +106,7 @@ def require_known_places(before: Sequence[RiskPolicy], after: Sequence[RiskPolic
     stood = {one.id: _about_places(one) for one in before}
     for place, one in enumerate(after):
         if stood.get(one.id, _ABOUT_NO_PLACE) != _about_places(one) != _ABOUT_NO_PLACE:
-            message = "this installation has no database of places, so it knows no country"
+            message = "this installation has no location database, so it cannot determine countries"
             raise _refused(f"policies[{place}].when", message, "risk_no_countries", rule=one.name)
 
 
@@ -124,7 +124,7 @@ def _checked(policy: RiskPolicy, place: int) -> RiskPolicy:
         raise _refused(f"{field}.name", f"1 to {LONGEST_NAME} characters", "risk_name", most=LONGEST_NAME)
     when = checked_conditions(policy.when, f"{field}.when", name)
     if when == ANYBODY and policy.action is not RiskAction.NOTHING:
-        raise _refused(f"{field}.when", "the rule fits everybody: say when it applies", "risk_fits_everybody", rule=name)
+        raise _refused(f"{field}.when", "the risk policy applies to everyone: add a condition", "risk_fits_everybody", rule=name)
     return replace(policy, name=name, when=when)
 
 
@@ -140,7 +140,7 @@ def checked_conditions(when: RiskConditions, field: str, rule: str) -> RiskCondi
     if networks and are_parts(networks, but):
         raise _never(f"{field}.networks", rule)
     if any(ip_network(one).prefixlen == 0 for one in (*networks, *but)):
-        raise _refused(f"{field}.networks", "a network that holds every address says nothing", "risk_every_network", rule=rule)
+        raise _refused(f"{field}.networks", "a network that contains every IP address has no effect", "risk_every_network", rule=rule)
     if countries and abroad:
         # Who is in one of the former is in none of the latter.
         countries, abroad = tuple(one for one in countries if one not in abroad), ()
@@ -180,7 +180,7 @@ def _network(field: str, text: str) -> IPv4Network | IPv6Network:
         return ip_network(text)
     except ValueError:
         raise _refused(
-            field, f"{text[:60]} is no address and no network, such as 192.0.2.0/24", "risk_network", network=text[:60]
+            field, f"{text[:60]} is not an IP address or a network, such as 192.0.2.0/24", "risk_network", network=text[:60]
         ) from None
 
 
@@ -189,7 +189,7 @@ def _countries(field: str, codes: Sequence[str]) -> tuple[str, ...]:
     for one in known:
         if one not in COUNTRIES:
             raise _refused(
-                field, f"{one[:20]} is no country: use the two letters of ISO 3166, such as DE", "risk_country", country=one[:20]
+                field, f"{one[:20]} is not a country: use the two letters of ISO 3166, such as DE", "risk_country", country=one[:20]
             )
     return tuple(known)
 
@@ -199,7 +199,9 @@ def _require_different(policies: Sequence[RiskPolicy]) -> None:
     for place, one in enumerate(policies):
         for earlier in policies[:place]:
             if earlier.when in {one.when, ANYBODY}:
-                message = f"«{earlier.name}» fits whoever this rule fits, stands before it and wins, so this one never decides"
+                message = (
+                    f"«{earlier.name}» comes first and applies to everyone whom this risk policy applies to, so this one never takes effect"
+                )
                 raise _refused(f"policies[{place}].when", message, "risk_contradiction", rule=one.name, winner=earlier.name)
     ids = [one.id for one in policies]
     if len({*ids}) < len(ids):
@@ -207,7 +209,7 @@ def _require_different(policies: Sequence[RiskPolicy]) -> None:
 
 
 def _never(field: str, rule: str) -> BadRequest:
-    return _refused(field, "the rule can never fit", "risk_never_fits", rule=rule)
+    return _refused(field, "the risk policy can never apply", "risk_never_fits", rule=rule)
 
 
 def _refused(field: str, message: str, words: str, **values: Any) -> BadRequest:

@@ -47,12 +47,15 @@ def require_shadow_first(before: Sequence[RiskPolicy], after: Sequence[RiskPolic
         if not one.counts:
             continue
         if stood.get(one.id) != (one.when, one.action):
-            message = f"policies[{place}].counts: save the rule in shadow first, and see whom it would have met"
+            message = f"policies[{place}].counts: save the risk policy as report-only first, and check whom it would have affected"
             raise BadRequest(message, words="risk_shadow_first", values={"rule": one.name})
         keep = {kept.id for kept in after[:place] if kept.counts}
         lost = next((milder for milder in _milder_before(before, one) if milder.id not in keep), None)
         if lost is not None:
-            message = f"policies[{place}].counts: «{lost.name}» lets people past this rule: save this rule in shadow with the change first"
+            message = (
+                f"policies[{place}].counts: «{lost.name}» exempts people from this risk policy: save it as report-only with the change "
+                "first"
+            )
             raise BadRequest(message, words="risk_widens", values={"rule": one.name, "milder": lost.name})
 
 
@@ -76,7 +79,8 @@ def require_exceptions_kept(
         end = until.get((one.kind, one.value))
         if one.ends_at > now and (end is None or end < one.ends_at):
             message = (
-                f"exceptions: one that ends early lets «{strict.name}» meet people unseen: save the rule in shadow with the change first"
+                f"exceptions: removing an exception early applies «{strict.name}» to people without a report: save the risk policy as "
+                "report-only with the change first"
             )
             raise BadRequest(message, words="risk_exception_widens", values={"rule": strict.name})
 

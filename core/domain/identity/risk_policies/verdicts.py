@@ -272,22 +272,25 @@ class RefusedByRule(Forbidden):
 
 
 _SAID: Final = {
-    (False, RiskAction.REFUSE): ("A rule of this organization refuses this sign-in: its owners know which", "risk_refused"),
+    (False, RiskAction.REFUSE): ("A risk policy of this organization denied this sign-in: its owners can see which", "risk_refused"),
     (False, RiskAction.SECOND_FACTOR): (
-        "A rule of this organization asks for a second factor at this sign-in, and you have set none up",
+        "A risk policy of this organization requires MFA for this sign-in, and you have not set it up",
         "risk_second_factor",
     ),
     (False, RiskAction.PASSKEY): (
-        "A rule of this organization asks for a passkey at this sign-in: sign in with your passkey",
+        "A risk policy of this organization requires a passkey for this sign-in: sign in with your passkey",
         "risk_passkey",
     ),
-    (True, RiskAction.REFUSE): ("A rule of this installation refuses this sign-in: its administrators know which", "risk_refused_here"),
+    (True, RiskAction.REFUSE): (
+        "A risk policy of this installation denied this sign-in: its administrators can see which",
+        "risk_refused_here",
+    ),
     (True, RiskAction.SECOND_FACTOR): (
-        "A rule of this installation asks for a second factor at this sign-in, and you have set none up",
+        "A risk policy of this installation requires MFA for this sign-in, and you have not set it up",
         "risk_second_factor_here",
     ),
     (True, RiskAction.PASSKEY): (
-        "A rule of this installation asks for a passkey at this sign-in: sign in with your passkey",
+        "A risk policy of this installation requires a passkey for this sign-in: sign in with your passkey",
         "risk_passkey_here",
     ),
 }
@@ -296,7 +299,7 @@ _SAID: Final = {
 class KeptOut(Forbidden):
     """The session comes from a sign-in that the organization's rules do not let in."""
 
-    text = "The rules of this organization keep this session out: sign in again, and show all that you have"
+    text = "The sign-in rules of this organization do not accept this session: sign in again, with all your methods"
 
     def __init__(self, slug: str) -> None:
         self.slug = slug

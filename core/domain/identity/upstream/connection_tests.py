@@ -144,13 +144,13 @@ class Examination(Frozen, kw_only=True):
         if self.asserting is None:
             return self
         used = (
-            Check(name=CheckName.ONE_USE, state=CheckState.PASSED, words="Nobody has used this assertion before.")
+            Check(name=CheckName.ONE_USE, state=CheckState.PASSED, words="The assertion was not used before.")
             if first
             else Check(
                 name=CheckName.ONE_USE,
                 state=CheckState.FAILED,
                 fault="used_before",
-                words="This assertion was used before. It counts once.",
+                words="This assertion was already used. It can be used once.",
                 mend="Begin the sign-in again. If nobody sent the same answer twice on purpose, somebody may have copied it.",
             )
         )

@@ -145,7 +145,7 @@ class DirectoryRefused(OAuthError):
     """The directory's answer signs nobody in. Its organization's administrators find the reason in the recorder, by the reference."""
 
     code = "OAUTH_ERROR"
-    text = "The organization's directory could not sign you in: give this reference to your administrator"
+    text = "The organization's identity provider could not sign you in: give this reference to your administrator"
 
     def __init__(self, reference: str, *, without_address: bool = False, detail: str | None = None) -> None:
         words = "directory_without_address" if without_address else "directory_refused"
@@ -156,7 +156,7 @@ class DirectoryRefused(OAuthError):
 class Unsolicited(BadRequest):
     """An answer that belongs to no sign-in of ours: a sign-in begins here, never at the directory."""
 
-    text = "This sign-in did not begin here, or has ended"
+    text = "This sign-in did not start here, or has expired"
 
     def __init__(self, provider: UpstreamProviderId) -> None:
         super().__init__(words="directory_unsolicited")

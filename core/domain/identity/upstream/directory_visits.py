@@ -64,7 +64,7 @@ def second_factor_values(given: Sequence[str]) -> tuple[str, ...]:
         )
     for one in given:
         if one in _OF_ONE_FACTOR or one.startswith(_OURS):
-            raise BadRequest(f"second_factor_values: {one} says nothing of a second factor", words="factor_value", values={"value": one})
+            raise BadRequest(f"second_factor_values: {one} does not indicate a second factor", words="factor_value", values={"value": one})
     return tuple(dict.fromkeys(given))
 
 

@@ -164,7 +164,7 @@ class FurtherChange(RecordChange, kw_only=True):
         if isinstance(self.client_secret, str):
             after = replace(after, secret_set_at=now)
         elif settings.place != provider.settings.place:
-            raise BadRequest("client_secret: give it anew, since it would go to another address", words="secret_anew")
+            raise BadRequest("client_secret: send it again, because it would be sent to another URL", words="secret_anew")
         return after if after == provider else replace(after, updated_at=now)
 
 
@@ -181,9 +181,7 @@ def _turned(after: FurtherProvider, before: FurtherProvider, *, active: bool | U
     begins = before.state is FurtherState.DRAFT
     if active is False or (begins and active is not True):
         if enabled is True:
-            raise BadRequest(
-                "enabled: the provider is a draft: test it and make it active, or send active: true", words="provider_is_draft"
-            )
+            raise BadRequest("enabled: the provider is a draft: test and activate it, or send active: true", words="provider_is_draft")
         return replace(after, state=FurtherState.DRAFT, enabled=False)
     is_on = before.enabled or begins if isinstance(enabled, Unchanged) else enabled
     return replace(after, state=FurtherState.ACTIVE, enabled=is_on)
@@ -216,8 +214,8 @@ def renamed(before: FurtherProvider, after: FurtherProvider, people: Mapping[str
     if hanging and before.naming_under(issuer) != after.naming_under(issuer):
         field = "issuer" if issuer != former else "subject" if settings.subject != was.subject else "profile_url"
         raise Conflict(
-            f"{field}: people are connected by the ids of before ({hanging}), and another person may have such an id then: make another"
-            " provider",
+            f"{field}: people are linked by the former IDs ({hanging}), and such an ID may belong to another person: create another "
+            "provider",
             words="provider_people_connected",
             values={"count": hanging},
         )
@@ -302,7 +300,7 @@ def _address(field: str, text: str) -> str:
 def _path(field: str, text: str) -> str:
     if text and (len(text) > LONGEST_PATH or not _PATH.fullmatch(text)):
         raise BadRequest(
-            f"{field}: names of members, with dots between them, at most {LONGEST_PATH} characters",
+            f"{field}: names of members, separated by dots, at most {LONGEST_PATH} characters",
             words="attribute_name",
             values={"most": LONGEST_PATH},
         )
@@ -361,7 +359,9 @@ _CHECKS: Final[Checks] = {
 def require_room(count: int) -> None:
     if count >= MOST_FURTHER:
         raise BadRequest(
-            f"There are at most {MOST_FURTHER} further providers: delete one first", words="limit_reached", values={"most": MOST_FURTHER}
+            f"There can be at most {MOST_FURTHER} additional providers: delete one first",
+            words="limit_reached",
+            values={"most": MOST_FURTHER},
         )
 
 

@@ -71,13 +71,16 @@ def usable_assertion_settings(given: AssertionSettings, *, of_saml: bool) -> Ass
     """The settings as they are stored, if each of them can be used. Raises `BadRequest`."""
     if not 0 < len(given.subject) <= LONGEST_CLAIM or not given.subject.isprintable():
         raise BadRequest(
-            f"subject: the name of a claim has 1 to {LONGEST_CLAIM} visible characters",
+            f"subject: the claim name must have 1 to {LONGEST_CLAIM} visible characters",
             words="attribute_name",
             values={"most": LONGEST_CLAIM},
         )
     if not of_saml:
         if given.issuer or given.jwks_uri or given.jwks is not None:
-            raise BadRequest("issuer, jwks_uri, jwks: a provider of the kind oidc signs with its own keys", words="provider_kind")
+            raise BadRequest(
+                "issuer, jwks_uri, jwks: not allowed for an identity provider of kind oidc, which signs with its own keys",
+                words="provider_kind",
+            )
         return given
     if given.jwks_uri and given.jwks is not None:
         raise BadRequest("jwks: send either jwks_uri or jwks", words="keys_twice")
@@ -86,7 +89,7 @@ def usable_assertion_settings(given: AssertionSettings, *, of_saml: bool) -> Ass
     if given.jwks_uri:
         keys_destination(given.jwks_uri)
     if given.issues and (not given.issuer or given.keys is None):
-        raise BadRequest("issuer, jwks_uri: say which issuer the assertions name, and its keys", words="assertions_incomplete")
+        raise BadRequest("issuer, jwks_uri: the issuer of the assertions and its keys are required", words="assertions_incomplete")
     keys = None if given.jwks is None else client_keys(given.jwks)
     return replace(given, jwks=keys)
 
@@ -262,48 +265,78 @@ def in_words(fault: IdentityAssertionFault) -> tuple[str, str]:
 
 
 _F: Final = IdentityAssertionFault
-_KEYS_MEND: Final = "See that the issuer's keys can be reached, and that the assertion is signed with one of them"
+_KEYS_MEND: Final = "Make sure that Postern can fetch the issuer's keys, and that the assertion is signed with one of them"
 _WORDS: Final[Mapping[IdentityAssertionFault, tuple[str, str]]] = {
-    _F.MALFORMED: ("The assertion cannot be read", f"Send the signed token as it came, of at most {LONGEST_ASSERTION >> 10} KiB"),
-    _F.KEY: ("The connection knows no key of the assertion's name (kid)", _KEYS_MEND),
-    _F.SIGNATURE: ("The signature is none of the connection's keys", _KEYS_MEND),
-    _F.KEYS_AWAY: ("The connection's keys could not be fetched", _KEYS_MEND),
-    _F.TYPE: (f"The header's typ is not {TYPE}", "Ask the directory for an identity assertion (ID-JAG), not for another token"),
-    _F.ISSUER: ("The organization has no connection with this issuer", "Compare iss with the issuer of the connection, byte for byte"),
-    _F.AUDIENCE: ("The assertion is not for this installation alone", "Ask the directory for an assertion whose aud is our issuer alone"),
-    _F.EXPIRED: ("The assertion has expired", "Ask the directory for a new one, and compare the clocks"),
-    _F.LIFETIME: (
-        "The assertion lasts longer than five minutes, or has no iat",
-        "Let the directory issue assertions for five minutes at most",
+    _F.MALFORMED: ("The assertion cannot be read", f"Send the signed token as received. It can have up to {LONGEST_ASSERTION >> 10} KiB"),
+    _F.KEY: ("The identity provider has no key with the kid of the assertion", _KEYS_MEND),
+    _F.SIGNATURE: ("The assertion is not signed with a key of the identity provider", _KEYS_MEND),
+    _F.KEYS_AWAY: ("The identity provider's keys could not be fetched", _KEYS_MEND),
+    _F.TYPE: (f"The header's typ is not {TYPE}", "Request an identity assertion (ID-JAG) from the identity provider, not another token"),
+    _F.ISSUER: (
+        "The organization has no identity provider with this issuer",
+        "Compare iss with the issuer of the identity provider, byte for byte",
     ),
-    _F.EARLY: ("The assertion is from the future", "Compare the directory's clock with ours"),
-    _F.SUBJECT: ("The assertion does not name the person where the connection looks", "Name the claim with the subject of sign-ins"),
-    _F.REPEATABLE: ("The assertion has no jti, and so could be used twice", "Let the directory write a jti into each assertion"),
-    _F.CLAIM: ("A claim of the assertion is wrong", "Compare the assertion with the draft"),
-    _F.CONNECTION_OFF: ("The connection is off, or was never activated", "Test it, and let an owner activate it"),
-    _F.NOT_ISSUING: ("The connection issues no assertions", "An owner turns this on, on the page of the connection"),
-    _F.CLIENT: ("The assertion is for another application", "Let the directory write this application's client id into client_id"),
-    _F.PUBLIC_CLIENT: ("The application cannot authenticate itself", "Give it a client secret or keys"),
-    _F.NARROWER: ("The assertion demands what a token here does not keep", "Let the directory leave these claims out"),
+    _F.AUDIENCE: (
+        "The audience of the assertion is not this installation only",
+        "Request an assertion whose aud is the issuer of Postern only",
+    ),
+    _F.EXPIRED: ("The assertion has expired", "Request a new assertion from the identity provider, and check the clocks"),
+    _F.LIFETIME: (
+        "The assertion is valid for more than 5 minutes, or has no iat",
+        "Configure the identity provider to issue assertions that are valid for at most 5 minutes",
+    ),
+    _F.EARLY: ("The assertion is not valid yet", "Compare the identity provider's clock with Postern's clock"),
+    _F.SUBJECT: (
+        "The assertion does not contain the configured subject claim",
+        "Enter the claim that contains the subject of the person's sign-ins",
+    ),
+    _F.REPEATABLE: (
+        "The assertion has no jti, so it could be used twice",
+        "Configure the identity provider to add a jti to each assertion",
+    ),
+    _F.CLAIM: ("A claim of the assertion is invalid", "Compare the assertion with the draft specification"),
+    _F.CONNECTION_OFF: ("The identity provider is turned off, or was never activated", "Test it, then ask an owner to activate it"),
+    _F.NOT_ISSUING: (
+        "Identity assertions of this identity provider are not accepted",
+        "Ask an owner to turn them on, on the page of the identity provider",
+    ),
+    _F.CLIENT: (
+        "The assertion was issued for another application",
+        "Configure the identity provider to set client_id to the client ID of this application",
+    ),
+    _F.PUBLIC_CLIENT: ("The application cannot authenticate", "Add a client secret or keys to the application"),
+    _F.NARROWER: (
+        "The assertion has restrictions that a token of Postern cannot enforce",
+        "Configure the identity provider to omit these claims",
+    ),
     _F.RESOURCE: (
-        "The assertion names no API, or another one than the request",
-        "Ask the directory for an assertion for this API (resource)",
+        "The assertion names no API, or a different API than the request",
+        "Request an assertion for this API (resource) from the identity provider",
     ),
     _F.RESOURCE_CLOSED: (
-        "No API that the application may ask for has this identifier",
-        "Register it, or let the application in on its page",
+        "The application cannot request tokens for an API with this identifier",
+        "Register the API, or allow the application on the API's page",
     ),
-    _F.SCOPE: ("The scope goes beyond the assertion, or the API has none of it", "Ask the directory for these scopes of the API"),
-    _F.PERSON_UNKNOWN: ("Nobody has signed in through the connection with this subject", "The person signs in through it once, before"),
-    _F.PERSON_DEACTIVATED: ("The person's account is deactivated", "Whoever deactivated the account opens it again"),
+    _F.SCOPE: (
+        "The scope exceeds the assertion, or the API has no such scope",
+        "Request these scopes of the API from the identity provider",
+    ),
+    _F.PERSON_UNKNOWN: (
+        "No person with this subject has signed in through the identity provider",
+        "Ask the person to sign in through it once",
+    ),
+    _F.PERSON_DEACTIVATED: ("The person's account is deactivated", "Reactivate the account where it was deactivated"),
     _F.DOMAIN: (
-        "The connection may not vouch for the person: the domain of their address is not proved, or leads elsewhere",
-        "Prove the domain. People of other domains, and owners of the platform, let applications in themselves",
+        "The domain of the person's email address is not verified, or belongs to another identity provider",
+        "Verify the domain. People of other domains and platform owners give consent to applications themselves",
     ),
-    _F.NOT_MEMBER: ("The person is no member, or was listed only", "Invite the person, or let them confirm their membership"),
+    _F.NOT_MEMBER: (
+        "The person is not a member, or has not confirmed the membership",
+        "Invite the person, or ask them to confirm their membership",
+    ),
     _F.NOT_ADMITTED: (
-        "The application does not admit the person, or the organization asks the person for a second factor first",
-        "Give the person a role of the application, or let them set up a second factor",
+        "The application does not allow the person to sign in, or the organization requires MFA first",
+        "Assign a role of the application to the person, or ask them to set up MFA",
     ),
-    _F.USED: ("The assertion was used before", "Use each assertion once, and ask the directory for the next"),
+    _F.USED: ("The assertion was already used", "Use each assertion once, and request a new one from the identity provider"),
 }

@@ -226,7 +226,7 @@ NAMES: Final[Mapping[Provider, str]] = {
 
 
 class UnknownProvider(BadRequest):
-    text = "There is no such provider"
+    text = "Provider not found"
 
     def __init__(self) -> None:
         super().__init__(words="provider_unknown")

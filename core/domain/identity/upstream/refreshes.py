@@ -216,7 +216,7 @@ def declined(settings: SamlSettings, fingerprint: str) -> SamlSettings:
 def _waits(settings: SamlSettings, fingerprint: str) -> KeptCertificate:
     one = next((one for one in settings.waiting if one.fingerprint == fingerprint), None)
     if one is None:
-        raise NotFound("No such certificate waits for approval", words="certificate_not_waiting")
+        raise NotFound("No such certificate is pending approval", words="certificate_not_waiting")
     return one
 
 

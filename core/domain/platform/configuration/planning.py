@@ -25,10 +25,10 @@ from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.tiers import FREE, Tier
 from core.frozen import Frozen, field
 
-NOT_THERE: Final = "there is no such {}, and the document makes none"
-NEVER_CHANGES: Final = "it never changes: end this object, and make another"
+NOT_THERE: Final = "there is no such {}, and the document does not create one"
+NEVER_CHANGES: Final = "it cannot be changed: delete this object, and create another"
 NEVER_ENDS: Final = "it cannot be removed by a document"
-NEEDED_AGAIN: Final = "is missing: to change the rest, the document must name it, since nobody can read what is stored"
+NEEDED_AGAIN: Final = "is missing: to change the rest, the document must contain it, because the stored value cannot be read"
 LACKS: Final = "an object of the sort {} has no such field"
 NEEDED: Final = "is missing, and nothing is there yet that has it"
 
@@ -360,7 +360,9 @@ class ProposalOvertaken(Conflict):
     """The plan is not the proposed one any more."""
 
     def __init__(self) -> None:
-        super().__init__("What the document would change is not what was proposed any more: ask for a new plan", words="proposal_overtaken")
+        super().__init__(
+            "The document would now change something other than what was proposed: request a new plan", words="proposal_overtaken"
+        )
 
 
 def proposal_context(proposal: ProposalId) -> str:
@@ -370,7 +372,7 @@ def proposal_context(proposal: ProposalId) -> str:
 def require_proposals_room(waiting: int) -> None:
     if waiting >= MOST_PROPOSALS:
         raise Conflict(
-            f"An organization has at most {MOST_PROPOSALS} proposals that wait: apply or withdraw one first",
+            f"An organization can have at most {MOST_PROPOSALS} pending proposals: apply or withdraw one first",
             words="limit_reached",
             values={"most": MOST_PROPOSALS},
         )

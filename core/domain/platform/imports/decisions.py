@@ -251,7 +251,7 @@ class _Case:
         if existing.is_shut:
             return self._left_out(_SHUT)
         notes = Notes()
-        notes.add("an account has the address: it gets nothing but ties")
+        notes.add("an account has this email address: only links are added to it")
         listing = self._listing(existing, notes)
         if listing is not None and listing.is_new and not self._has_room():
             return self._left_out(self._full)

@@ -182,7 +182,7 @@ class DirectoryRuns(Frozen):
             _require_people(people, seen)
             ending = [one for one in people if one.reason != OWNER]
             if not ending:
-                raise Conflict("Owners do not end by this: change their role first", words="run_owners")
+                raise Conflict("Owners cannot be removed this way: change their role first", words="run_owners")
             users = [one.user for one in ending if one.user is not None]
             held_people = [one for _, one in await uow.provisioned_users.hold_all(member.organization, users)]
             directory = RunDirectory(provider, member.organization)
@@ -247,7 +247,7 @@ class DirectoryRuns(Frozen):
 def _require_people(people: Sequence[RunPerson], seen: str) -> None:
     """Raises `Conflict` when the owner has seen something else, and when it is about nobody."""
     if not people:
-        raise Conflict("The run names nobody for an owner to decide about", words="run_nobody")
+        raise Conflict("The sync run has no people for an owner to review", words="run_nobody")
     require_seen(seen, digest_of_ends(people))
 
 

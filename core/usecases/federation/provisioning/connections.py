@@ -181,7 +181,7 @@ class ProvisioningConnections(Frozen):
         """As for webhooks. A name is judged at each call, by the addresses that it has then."""
         if not self.outbound.may_call(destination(base_url)):
             raise BadRequest(
-                "base_url: this address is not public, and the operator of this installation has not allowed it", words="address_not_public"
+                "base_url: this URL is not public, and the operator of this installation has not allowed it", words="address_not_public"
             )
 
     async def _save(

@@ -28,7 +28,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 _NO_SUCH_CONNECTION = "The application has no connection outwards"
 _NO_SUCH_RUN = "There is no such run"
 _NOWHERE = "No connection of the organization has met this person"
-_NO_SUCH_PERSON = "The connection has sent no such person"
+_NO_SUCH_PERSON = "The connection has not sent this person"
 
 
 class ProvisioningRuns(Frozen):
@@ -61,7 +61,7 @@ class ProvisioningRuns(Frozen):
             await hold_members(uow, member)
             work = found(await uow.provisioning_runs.work(member.organization, service_slug), _NO_SUCH_CONNECTION)
             if not await uow.provisioning_runs.start(member.organization, service_slug, self.system.clock.now()):
-                raise Conflict("The connection is not active: an owner makes it active first", words="provisioning_inactive")
+                raise Conflict("The connection is not active: an owner must activate it first", words="provisioning_inactive")
             await uow.record(provisioning_event("service.provisioning.run.started", work, {}, actor))
             await uow.commit()
 
@@ -76,7 +76,7 @@ class ProvisioningRuns(Frozen):
             work, before = await self._held(uow, member, service_slug, run)
             after = agreed_there(before, work, seen, now, adopts=adopts)
             if not await uow.provisioning_runs.decide(after, now):
-                raise Conflict("The run does not wait for an owner", words="run_not_waiting")
+                raise Conflict("The sync run does not require approval", words="run_not_waiting")
             await uow.record(provisioning_event("service.provisioning.run.agreed", work, run_facts(after), actor))
             await uow.commit()
         return after
@@ -87,7 +87,7 @@ class ProvisioningRuns(Frozen):
             work, before = await self._held(uow, member, service_slug, run)
             after = left_there(before)
             if not await uow.provisioning_runs.decide(after, self.system.clock.now()):
-                raise Conflict("The run does not wait for an owner", words="run_not_waiting")
+                raise Conflict("The sync run does not require approval", words="run_not_waiting")
             await uow.record(provisioning_event("service.provisioning.run.left", work, run_facts(after), actor))
             await uow.commit()
         return after

@@ -175,7 +175,7 @@ def usable_provider(configured: Configured | None) -> ServiceProvider:
 
 
 def not_usable() -> NotFound:
-    return NotFound("There is no SAML for this service: it is not enabled, or has no certificate", words="saml_unknown")
+    return NotFound("SAML is not available for this service: it is not enabled, or has no certificate", words="saml_unknown")
 
 
 class Met(Frozen):
@@ -279,7 +279,7 @@ def _session(caller: Caller | None) -> SessionId | None:
 
 # The name of the key that makes persistent name IDs.
 NAME_IDS: Final = "saml_name_ids"
-_BEGIN_AGAIN: Final = "Each request needs an ID of its own; people who reload the page begin again at the service provider"
+_BEGIN_AGAIN: Final = "Each request needs a unique ID; people who reload the page start again at the service provider"
 
 
 class Delivered(Frozen):

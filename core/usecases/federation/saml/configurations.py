@@ -155,7 +155,7 @@ class Saml(Frozen):
             service = await _held_with_certificates(uow, member, service_slug)
             activated = await uow.saml.activate_next(service.id)
             if activated is None:
-                raise NotFound("The service has no next certificate: make one with activate=false first")
+                raise NotFound("The service has no next certificate: create one with activate=false first")
             await uow.record(certificate_activated(activated, service, actor))
             await uow.commit()
         return activated

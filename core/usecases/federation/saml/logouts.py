@@ -220,7 +220,7 @@ class SamlLogouts(Frozen):
         key = await self.server_secrets.get(NAME_IDS)
         async with self.unit_of_work() as uow:
             if not await uow.saml.take(service, self.messages.remembered(request.head.id)):
-                raise repeated("Each request needs an ID of its own")
+                raise repeated("Each request needs a unique ID")
             found = await self._meant(uow, service, request, caller, key)
             others: list[Participant] = []
             # The look-up finds a limited number of sessions. A person with more sessions needs another sign-out, so this one is partial.

@@ -200,7 +200,7 @@ class SamlSignIn(Frozen):
 
     async def deny(self, flow: Flow) -> Delivered:
         """The person refuses the request, or may not allow it. Raises `FlowOver`, and the errors of `arrive`."""
-        refusal = RequestDeclined(Status.REQUEST_DENIED, "The person may not sign in there, or does not want to")
+        refusal = RequestDeclined(Status.REQUEST_DENIED, "The person cannot sign in there, or declined")
         return await self.answers.declined(await self.visits.refused(flow), refusal, refused=True)
 
     async def initiate(
@@ -332,4 +332,4 @@ def _require_trial(meeting: Meeting) -> None:
     if meeting.subject is None or meeting.subject.role not in _ADMINISTERS:
         raise Forbidden
     if meeting.next_signer is None:
-        raise NotFound("The service has no next certificate: make one with activate=false first")
+        raise NotFound("The service has no next certificate: create one with activate=false first")

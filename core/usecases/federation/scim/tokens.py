@@ -43,7 +43,7 @@ class ScimTokens(Frozen):
         known = await self.lookup.find(token.digest())
         if known is None and await self.drafts.seen(token.digest(), now):
             # Whoever sets the directory up waits for its first request.
-            raise Unauthorized("The SCIM token waits for an owner of the organization, who makes it active")
+            raise Unauthorized("The SCIM token is pending activation by an owner of the organization")
         holder = holder_of(known, token, now, "The SCIM token is not valid")
         self.presence.seen(holder.token, now)
         return holder
@@ -57,7 +57,7 @@ class ScimTokens(Frozen):
             # A directory adds and removes members, so a member who makes its token needs the same right.
             held = await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
             if Capability.MEMBERS_MANAGE not in held:
-                raise Forbidden("A directory manages members: that takes the right to manage them")
+                raise Forbidden("A directory manages members: this requires the capability to manage them")
             require_may_admit(held)
             made, count = await add_key(
                 uow.scim_tokens.add,

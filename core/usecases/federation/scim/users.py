@@ -53,7 +53,7 @@ from ports.mail import MailTemplates
 from ports.system import SharedBuckets, System
 from ports.unit_of_work import UnitOfWork
 
-_KNOWN: Final = "userName: the organization has a user with this address"
+_KNOWN: Final = "userName: the organization has a user with this email address"
 # The last position at which a list can start.
 _LAST: Final = 1_000_000_000
 
@@ -270,7 +270,7 @@ class ScimUsers(Frozen):
         own = {field.key for field in kept.kept.written_by(FieldWriter.DIRECTORY)}
         foreign = sorted(set(given) - own)
         if foreign and not whole:
-            raise InvalidPath(f"path: {foreign[0][:80]} is no field that the directory may write")
+            raise InvalidPath(f"path: {foreign[0][:80]} is not a field that the directory can write")
         known = {key: value for key, value in given.items() if key in own}
         # A person who fills the row with values of their own must not keep the directory from changing them.
         mapped = {field.key: None for field in enrolment.holder.mapping.values() if field.key in own}
@@ -304,7 +304,7 @@ class ScimUsers(Frozen):
         if change is AddressChange.KNOWN:
             raise Conflict(_KNOWN)
         if change is AddressChange.TAKEN:
-            raise InvalidValue("userName: this address cannot be used")
+            raise InvalidValue("userName: this email address cannot be used")
         if email.key == old.key:
             return [email_changed(user, holder, actor)]
         await leave_to_another(uow, user, actor, holder.organization)
@@ -322,7 +322,7 @@ class ScimUsers(Frozen):
         try:
             return self.syntax.parse(text)
         except BadRequest as refusal:
-            raise InvalidValue("userName: must be an e-mail address", detail=refusal.detail) from None
+            raise InvalidValue("userName: must be an email address", detail=refusal.detail) from None
 
 
 def _choose_password(holder: ScimHolder, user: UserId, email: Email, language: Language | None) -> NewJob:
@@ -331,4 +331,4 @@ def _choose_password(holder: ScimHolder, user: UserId, email: Email, language: L
 
 
 UNKNOWN: Final = "The organization has no such user"
-_GONE: Final = "The organization is gone"
+_GONE: Final = "The organization no longer exists"

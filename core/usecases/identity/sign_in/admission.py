@@ -515,7 +515,7 @@ class SignInEnded(Unauthorized):
     first proof no longer holds.
     """
 
-    text = "This sign-in has ended: start again"
+    text = "This sign-in has expired: start again"
 
     def __init__(self, *, detail: str | None = None) -> None:
         super().__init__(words="sign_in_ended", detail=detail)

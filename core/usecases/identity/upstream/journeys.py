@@ -210,7 +210,7 @@ class Journeys(Frozen):
                 self.metrics.upstream_odd_profile(upstream.label)
                 return UpstreamRefused(ODD_PROFILE, detail=detail)
             return DirectoryRefused(
-                self._recorded(upstream, "not_vouched", f"The answer shows nobody's identity: {refusal}."), detail=detail
+                self._recorded(upstream, "not_vouched", f"The response does not identify a person: {refusal}."), detail=detail
             )
         if upstream.organization is not None:
             refusal.words = "directory_away"

@@ -106,7 +106,7 @@ class ProviderTokens(Frozen):
             # Services have scopes only at the three shared providers.
             raise UnknownProvider
         if not caller.service:
-            raise BadRequest("Only a service can ask for this: sign in to it first")
+            raise BadRequest("Only a service can request this: sign in to it first")
         waited = False
         for _ in range(_LOOKS):
             found = await self.lookup.find(caller.user, key, caller.organization, caller.service)
@@ -131,7 +131,7 @@ class ProviderTokens(Frozen):
 
     def _usable(self, found: GrantFound, key: str) -> tuple[Upstream, IdentityGrant]:
         if not found.way.service_scopes:
-            raise Forbidden("This service asks the provider for nothing: give it scopes there first")
+            raise Forbidden("This service requests nothing from the provider: configure scopes there first")
         upstream = self.providers.found(key, found.way)
         grant = found.grant
         if grant is None or grant.sealed_access_token is None or grant.client_id != upstream.client.client_id:

@@ -94,9 +94,9 @@ class DirectoryAnswers(Frozen):
         asked = await self.lookup.asked(provider, state.digest())
         directory = None if asked is None else asked.directory
         if asked is None or directory is None or directory.settings is None or not directory.is_active_organization:
-            raise NotFound("There is no such connection", words="connection_unknown")
+            raise NotFound("Identity provider not found", words="connection_unknown")
         if asked.test is None and not directory.enabled:
-            raise ProviderOff(detail="the connection is not active, or turned off")
+            raise ProviderOff(detail="the identity provider is not active, or turned off")
         if asked.was_asked:
             # The same form, sent twice: the browser gets the first answer again.
             return self._back(provider, state=relay_state)
@@ -199,8 +199,8 @@ class DirectoryAnswers(Frozen):
                 kind=ConnectionExchangeKind.SIGN_IN,
                 succeeded=False,
                 fault="unsolicited",
-                reason="The answer belongs to no sign-in that began here.",
-                advice=f"Let people begin here: use {self.start(provider)} as the bookmark or the start address in the directory.",
+                reason="The response does not belong to a sign-in that started here.",
+                advice=f"Let people start here: use {self.start(provider)} as the bookmark or as the sign-on URL at the identity provider.",
                 created_at=now,
                 last_at=now,
             )
@@ -224,7 +224,9 @@ def _unencrypted(found: Examination) -> Examination:
         state=CheckState.FAILED,
         fault="not_encrypted",
         words=_NOT_ENCRYPTED,
-        mend="Let the directory encrypt assertions for the certificate in our metadata, or turn wants_encrypted off.",
+        mend=(
+            "Configure the identity provider to encrypt assertions for the certificate in Postern's metadata, or turn off wants_encrypted."
+        ),
     )
     checks = tuple(failed if one.name is CheckName.ENCRYPTION else one for one in found.checks)
     return replace(found, checks=checks, asserting=None)
@@ -259,10 +261,10 @@ class DirectoryLogouts(Frozen):
         """
         directory = await self.lookup.directory(provider)
         if directory is None or directory.settings is None or not directory.is_active_organization:
-            raise NotFound("There is no such connection", words="connection_unknown")
+            raise NotFound("Identity provider not found", words="connection_unknown")
         # No owner has vouched for who signs at a draft.
         if directory.state is not ConnectionState.ACTIVE:
-            raise NotFound("There is no such connection", words="connection_unknown")
+            raise NotFound("Identity provider not found", words="connection_unknown")
         try:
             request = await self._read(directory, envelope)
         except MessageRefused as refusal:
@@ -289,7 +291,7 @@ class DirectoryLogouts(Frozen):
         assert settings is not None  # noqa: S101 - for the type checker
         request = await self.documents.read_logout_request(envelope, settings.trusted)
         if not request.head.signed:
-            raise MessageRefused("it is not signed by a known certificate", "Let the directory sign logout requests")
+            raise MessageRefused("it is not signed by a known certificate", "Configure the identity provider to sign logout requests")
         return request
 
     def _require_usable(self, directory: ConnectedDirectory, request: SamlLogoutRequest, envelope: Envelope) -> None:
@@ -297,7 +299,7 @@ class DirectoryLogouts(Frozen):
         if head.issuer != directory.issuer:
             raise MessageRefused("its Issuer is not the connection's entity id", "Set the issuer to the directory's entity id")
         if head.destination != slo:
-            raise MessageRefused("its Destination is another address", f"Send Destination {slo}")
+            raise MessageRefused("its Destination is another URL", f"Send Destination {slo}")
         relay_state(envelope.relay_state)
 
     async def _require_first(self, directory: ConnectedDirectory, request: SamlLogoutRequest) -> None:
@@ -317,7 +319,7 @@ class DirectoryLogouts(Frozen):
             expires_at=now + REMEMBERED,
         )
         if not await self.lookup.keep(used):
-            raise MessageRefused("it was taken before", "Let the directory give each logout request an ID of its own")
+            raise MessageRefused("it was already used", "Configure the identity provider to use a separate ID for each logout request")
 
     async def _end(self, directory: ConnectedDirectory, request: SamlLogoutRequest, client: Client) -> None:
         digest, asked_at = name_digest(directory.id, request.name_id), moment(request.head.issue_instant)

@@ -93,7 +93,7 @@ class Connections(Frozen):
         async with self.unit_of_work() as uow:
             acting, before = await held(uow, member, provider)
             await require_owner(uow, acting, self.clock.now())
-            inherited = found(await uow.upstream_providers.succeeded_by(member.organization, former), "There is no such provider")
+            inherited = found(await uow.upstream_providers.succeeded_by(member.organization, former), "Identity provider not found")
             after = succeeding(before, former, inherited, self.clock.now())
             if after != before:
                 await uow.upstream_providers.succeed(after)
@@ -126,17 +126,17 @@ class Connections(Frozen):
         try:
             to = destination(address)
             if to.scheme != "https" or not self.outbound.may_call(to):
-                raise BadRequest("url: must be an address over https that may be called", words="metadata_address")
+                raise BadRequest("url: must be an allowed https URL", words="metadata_address")
             answer = await self.outbound.get(to, FETCHED_WITHIN, most=LONGEST_METADATA + 1, headers=_METADATA)
         except NotADestination as refusal:
             raise BadRequest(f"url: {refusal}", words="metadata_address") from None
         except OutboundFailed as failed:
-            raise BadRequest(f"url: no metadata came from there ({failed.failure.value})", words="metadata_unreachable") from None
+            raise BadRequest(f"url: the metadata could not be fetched ({failed.failure.value})", words="metadata_unreachable") from None
         if answer.status != 200:
             message = f"url: the answer has the status {answer.status}, and no metadata"
             raise BadRequest(message, words="metadata_status", values={"status": answer.status})
         if len(answer.body) > LONGEST_METADATA:
-            raise BadRequest("url: the metadata there are too long", words="metadata_too_long")
+            raise BadRequest("url: the metadata is too long", words="metadata_too_long")
         return answer.body
 
     async def trust(self, member: Member, provider: UpstreamProviderId, actor: Actor, text: str) -> UpstreamProvider:
@@ -177,7 +177,7 @@ class Connections(Frozen):
             _, before = await held(uow, member, provider)
             _saml(before)
             if following is None or present is None or before.next_certificate != following.certificate:
-                raise Conflict("There is no next certificate: make one first", words="next_certificate_missing")
+                raise Conflict("There is no next certificate: create one first", words="next_certificate_missing")
             sealed = self._sealed_again(following, next_private_key_context(provider), private_key_context(provider))
             former = self._sealed_again(present, private_key_context(provider), former_private_key_context(provider))
             await uow.upstream_providers.advance(provider, following.certificate, sealed, former, self.clock.now())
@@ -224,14 +224,14 @@ class Connections(Frozen):
         """The slug of the organization. Raises `NotFound` unless people can sign in through the provider."""
         directory = await self.lookup.directory(provider)
         if directory is None or not directory.enabled or not directory.is_active_organization:
-            raise NotFound("There is no such connection", words="connection_unknown")
+            raise NotFound("Identity provider not found", words="connection_unknown")
         return directory.organization_slug
 
     async def metadata(self, provider: UpstreamProviderId) -> bytes:
         """Our metadata for the directory. Raises `NotFound`."""
         directory = await self.lookup.directory(provider)
         if directory is None or directory.key is None or not directory.is_active_organization:
-            raise NotFound("There is no such connection", words="connection_unknown")
+            raise NotFound("Identity provider not found", words="connection_unknown")
         ours = addresses(self.base_url, provider)
         certificates = [one.certificate for one in (directory.key, directory.next_key) if one is not None]
         return await self.documents.write_service_provider(
@@ -251,7 +251,7 @@ def from_metadata(metadata: DirectoryMetadata, address: str = "") -> SamlChange:
     """Raises `BadRequest`."""
     sso = found(
         metadata.address(SamlBinding.REDIRECT),
-        "metadata: there is no SingleSignOnService with the binding HTTP-Redirect",
+        "metadata: a SingleSignOnService with the binding HTTP-Redirect is missing",
         words="metadata_no_redirect",
         refusal=BadRequest,
     )

@@ -94,16 +94,19 @@ _LONGEST_REASON: Final = 500
 _REASONS: Final = {
     BindOutcome.WRONG: ("The directory refuses the password.", ""),
     BindOutcome.UNKNOWN: ("The directory does not know the account.", "Compare base and filter with where people are."),
-    BindOutcome.LOCKED: ("The directory has locked the account.", "Unlock it there, and find out who types wrong passwords."),
-    BindOutcome.REFUSED: ("The directory refuses the account for another reason.", "Read the directory's log."),
-    BindOutcome.OUTSIDE_HOURS: ("The directory does not let the account in at this hour.", "Change the account's hours there."),
+    BindOutcome.LOCKED: ("The directory has locked the account.", "Unlock it there, and find the source of the wrong passwords."),
+    BindOutcome.REFUSED: ("The directory refuses the account for another reason.", "Check the directory's log."),
+    BindOutcome.OUTSIDE_HOURS: (
+        "The directory does not allow the account to sign in at this time.",
+        "Change the account's sign-in hours there.",
+    ),
     BindOutcome.OTHER_WORKSTATION: (
-        "The directory lets the account in at other machines only.",
+        "The directory allows the account to sign in at other machines only.",
         "Add this server to the account's machines there.",
     ),
     BindOutcome.PASSWORD_EXPIRED: ("The password has expired.", "The person changes it at the directory."),
-    BindOutcome.DISABLED: ("The account is disabled.", "Enable it there if the person may sign in."),
-    BindOutcome.ACCOUNT_EXPIRED: ("The account has expired.", "Extend it there if the person may sign in."),
+    BindOutcome.DISABLED: ("The account is disabled.", "Enable it there if the person should be able to sign in."),
+    BindOutcome.ACCOUNT_EXPIRED: ("The account has expired.", "Extend it there if the person should be able to sign in."),
     BindOutcome.MUST_CHANGE: ("The password must be changed first.", "The person changes it at the directory."),
 }
 
@@ -111,7 +114,7 @@ _REASONS: Final = {
 class DirectoryPasswordRefused(BadRequest):
     """The directory does not let the person in. The page says so beside the form."""
 
-    text = "The directory does not take this name and password"
+    text = "The directory did not accept this name and password"
 
     def __init__(self, outcome: BindOutcome) -> None:
         said = outcome if outcome.is_shown else BindOutcome.WRONG
@@ -121,7 +124,7 @@ class DirectoryPasswordRefused(BadRequest):
 class DirectoryUndecided(BadRequest):
     """The directory knows several people by the name, or nobody for good. Its administrator reads who, by the reference."""
 
-    text = "The directory cannot say who this is"
+    text = "The directory cannot identify this person"
 
     def __init__(self, reference: str) -> None:
         super().__init__(words="directory_refused", values={"reference": reference})
@@ -169,9 +172,9 @@ class DirectoryPasswords(Frozen):
         if asked is None or not (asked.is_asked or asked.test) or not asked.directory.is_active_organization:
             raise FlowOver
         if not asked.test and not asked.directory.enabled:
-            raise ProviderOff(detail="the connection is not active, or turned off")
+            raise ProviderOff(detail="the identity provider is not active, or turned off")
         if not asked.test and not asked.domains:
-            raise ProviderOff(detail="the organization has proved no domain")
+            raise ProviderOff(detail="the organization has no verified domain")
         return asked
 
     async def enter(
@@ -216,7 +219,10 @@ class DirectoryPasswords(Frozen):
         if len(found.entries) > 1 or found.is_more:
             both = " and ".join(one.dn[:200] for one in found.entries)
             self._undecided(
-                directory, "several", f"Several people have this sign-in name, or may have it: {both}.", "Make sign-in names unique there."
+                directory,
+                "several",
+                f"Several people have, or could have, this sign-in name: {both}.",
+                "Make the sign-in names unique there.",
             )
         (entry,) = found.entries
         try:
@@ -226,7 +232,10 @@ class DirectoryPasswords(Frozen):
         except NotRecognised as refusal:
             attribute = site.settings.identity_attribute.value
             self._undecided(
-                directory, "no_identity", f"{entry.dn[:300]} has {refusal} in {attribute}.", "Let the bind account read this attribute."
+                directory,
+                "no_identity",
+                f"{entry.dn[:300]} has {refusal} in {attribute}.",
+                "Allow the bind account to read this attribute.",
             )
 
     def _undecided(self, directory: ConnectedDirectory, fault: str, reason: str, advice: str) -> NoReturn:
@@ -240,8 +249,8 @@ class DirectoryPasswords(Frozen):
         counted = counted_person(provider, subject=person.subject, name=name)
         window, now = timedelta(seconds=settings.window_seconds), self.system.clock.now()
         if not await self.failures.begin(counted, provider, most=settings.most_failures, now=now, until=now + window):
-            reason = f"We stop before the directory would lock somebody. {_last(person, name)}"
-            self._record(directory, "throttled", reason, "Find out who types wrong passwords.")
+            reason = f"Postern stopped before the directory locks the account. {_last(person, name)}"
+            self._record(directory, "throttled", reason, "Find the source of the wrong passwords.")
             raise RateLimited(retry_after=settings.window_seconds)
         dn = f"uid={self.system.ids.new().hex},{person.base}" if person.entry is None else person.entry.dn
         # Whoever hangs up meanwhile has sent a password that the directory may judge. A hiccup of the directory judges none.

@@ -213,7 +213,7 @@ class ConnectionTests(Frozen):
         try:
             asserted, _ = await self.protocols.redeem(self._upstream(directory), code, await self._asked(directory, state))
         except NotVouched as refusal:
-            return _failed("token", f"The answer shows nobody's identity: {refusal}.", _CLIENT)
+            return _failed("token", f"The response does not identify a person: {refusal}.", _CLIENT)
         except OAuthError as refusal:
             return _failed("answer", str(refusal.detail or refusal.message), _REACH)
         return _passed(asserted)
@@ -282,10 +282,10 @@ class ConnectionTests(Frozen):
         self.metrics.connection_exchanged(ConnectionExchangeKind.TEST.value, succeeded=failed is None)
 
 
-_REACH: Final = "See that the issuer's metadata and its endpoints can be reached, and that id and secret of the client are right."
-_ALLOW: Final = "Allow the redirect URI of this provider for the client, and let the person use the client."
-_SAYS_HOW: Final = "The provider says how the person signed in there (amr, acr). Values that mean a second factor can count for your rule."
-_SAYS_NOTHING: Final = "The provider does not say how the person signed in there, so no second factor of it can count."
+_REACH: Final = "Make sure that Postern can reach the issuer's metadata and endpoints, and that the client ID and secret are correct."
+_ALLOW: Final = "Allow the redirect URI of this identity provider for the client, and allow the person to use the client."
+_SAYS_HOW: Final = "The identity provider states how the person signed in (amr, acr). Values that mean MFA can satisfy your MFA rule."
+_SAYS_NOTHING: Final = "The identity provider does not state how the person signed in, so its MFA cannot be accepted."
 _CLIENT: Final = "Compare issuer and client id with those at the provider."
 
 
@@ -298,15 +298,19 @@ def _passed(asserted: Asserted) -> TestResult:
     has_address = asserted.email != "" and asserted.email_is_verified
     return TestResult(
         checks=[
-            TestedCheck(name="answer", state=CheckState.PASSED, told="The provider sent a code, and took it back for tokens."),
+            TestedCheck(name="answer", state=CheckState.PASSED, told="The identity provider sent a code and exchanged it for tokens."),
             TestedCheck(name="token", state=CheckState.PASSED, told="Issuer, audience, nonce, times and signature are right."),
-            TestedCheck(name="subject", state=CheckState.PASSED, told="The provider names the person.", came=asserted.subject),
+            TestedCheck(
+                name="subject", state=CheckState.PASSED, told="The identity provider identifies the person.", came=asserted.subject
+            ),
             TestedCheck(
                 name="address",
                 state=CheckState.PASSED if has_address else CheckState.FAILED,
-                told="The provider vouches for an email address." if has_address else "The provider vouches for no email address.",
+                told="The identity provider sent a verified email address."
+                if has_address
+                else "The identity provider sent no verified email address.",
                 came=asserted.email,
-                mend="" if has_address else "Let the provider send email and email_verified with the value true.",
+                mend="" if has_address else "Configure the identity provider to send email, and email_verified with the value true.",
             ),
             TestedCheck(
                 name="authentication",

@@ -91,7 +91,7 @@ async def drop_connection(uow: UnitOfWork, draft: SetupDraft, actor: Actor, *, k
 
 log = structlog.get_logger()
 
-NO_SUCH_LINK = "There is no such set-up link"
+NO_SUCH_LINK = "Setup link not found"
 
 
 class WantedSetupLink(Frozen, kw_only=True):
@@ -295,7 +295,7 @@ class SetupLinks(Frozen):
 
     async def _revoke(self, uow: UnitOfWork, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
         revoked = found(
-            await uow.setup_links.revoke(organization, link, self.system.clock.now()), "There is no such set-up link that could be revoked"
+            await uow.setup_links.revoke(organization, link, self.system.clock.now()), "Setup link not found that could be revoked"
         )
         drafts = [draft for draft in await uow.setup_links.drafts(link) if not draft.is_active]
         await uow.setup_links.drop_drafts(link)

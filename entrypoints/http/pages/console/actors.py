@@ -35,7 +35,7 @@ def only_actor(text: str, found: Sequence[NamedActor]) -> str:
     if len(fitting) == 1:
         return str(fitting[0].id)
     if not fitting:
-        raise BadRequest("actor_id: nobody here has this name or address", words="actor_unknown")
+        raise BadRequest("actor_id: no person has this name or email address", words="actor_unknown")
     several = ", ".join(one.names[0] for one in fitting[:_MOST_NAMED])
     raise BadRequest("actor_id: several people have this name", words="actor_several", values={"names": several})
 

@@ -14,10 +14,10 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.routes.platform.governance import list_platform_organizations
 
-NOT_OF_YOURS = "only this organization's own people and keys, and the operator's command, may read or set this"
-OF_THE_PLATFORM = "only platform owners and keys of the platform may set this"
-FOUNDED_BY_COMMAND = "there is no such organization: only the operator's command makes one, with --owner"
-LACKS = "this management key may not set this: it needs the capability {}"
+NOT_OF_YOURS = "only this organization's own people and management API keys, and the operator's command, can read or set this"
+OF_THE_PLATFORM = "only platform owners and management API keys of the platform can set this"
+FOUNDED_BY_COMMAND = "organization not found: only the operator's command creates one, with --owner"
+LACKS = "this management API key cannot set this: it needs the capability {}"
 
 
 class DocumentCaller:

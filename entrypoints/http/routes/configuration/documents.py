@@ -129,7 +129,7 @@ class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
 
     place: _Pointer
     """The place in the document."""
-    message: Annotated[str, example("there is no such service, and the document makes none")]
+    message: Annotated[str, example("there is no such service, and the document does not create one")]
     """A description of the reason."""
 
 

@@ -117,7 +117,7 @@ async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member
         more = f", and {len(planned.problems) - 1} more problems: plan the document to see them" if len(planned.problems) > 1 else ""
         raise BadRequest(f"{pointer(planned.problems[0].steps) or 'document'}: {planned.problems[0].message}{more}")
     if planned.is_empty:
-        raise BadRequest("document: everything is as it says already, so there is nothing to propose")
+        raise BadRequest("document: it changes nothing, so there is nothing to propose")
     require_readable(len(planned.plan.changes))
     made = await postern.platform.proposals.create(
         call.caller, msgspec.json.encode(call.body.document), planned.document.digest, _digest(planned), call.actor
@@ -187,7 +187,7 @@ def without_secrets(_steps: tuple[str, ...], value: Any) -> Secret | None:
         raise LookupError
     if value is None:
         return None
-    raise ValueError("a proposal holds no secrets: propose the rest, and let a person set this one")
+    raise ValueError("a proposal cannot contain secrets: propose the rest, and ask a person to set this one")
 
 
 async def _planned(call: Call[Any, Any, Any, Member], postern: Postern, document: Any) -> Planned:

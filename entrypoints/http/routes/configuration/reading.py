@@ -185,7 +185,7 @@ _WORDS: Final[Mapping[type, str]] = {str: "a text", int: "a number", float: "a n
 
 
 def _unknown(known: Collection[str]) -> str:
-    return f"nothing is called so here; known are {', '.join(sorted(known)) or 'no fields'}"
+    return f"unknown name; known names are {', '.join(sorted(known)) or 'no fields'}"
 
 
 def without_references(secrets: Mapping[str, Secret]) -> Resolve:
@@ -196,7 +196,9 @@ def without_references(secrets: Mapping[str, Secret]) -> Resolve:
         if value is None:
             return None
         if value is not msgspec.UNSET:
-            raise ValueError(f"send the value in `secrets`, under {at}: a document holds no secrets here, and references are refused")
+            raise ValueError(
+                f"send the value in `secrets`, under {at}: a document cannot contain secrets here, and references are rejected"
+            )
         return secrets[at]
 
     return resolve

@@ -28,9 +28,9 @@ class AuthorizationRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Where the request was rejected: `authorize` for an authorization request, `token` for a token request, `saml` for a SAML message."""
     reason: Annotated[RefusalReason, example("redirect_unregistered")]
     """The reason, as a code."""
-    because: Annotated[str, example("The service has not registered this redirect_uri")]
+    because: Annotated[str, example("The redirect URI is not registered")]
     """A description of the reason."""
-    advice: Annotated[str, example("Register the address exactly as it was received, or send a registered one")]
+    advice: Annotated[str, example("Register the redirect URI exactly as received, or send a registered one")]
     """The change that fixes the request."""
     received: Annotated[str, example(f"{_CALLBACK}/")]
     """What the application sent: a URL without its query, scopes, the name of a parameter, or the prefix of a client secret. Empty if the

@@ -118,7 +118,7 @@ async def request_from_afar(call: Call[AfarRequestBody], postern: Postern) -> Af
         raise BadRequest("request: signed requests are not supported")
     hint = said(fields.login_hint)
     if hint is None or said(fields.id_token_hint) is not None or said(fields.login_hint_token) is not None:
-        raise BadRequest("login_hint: name the person there, by address or id, and in no other hint")
+        raise BadRequest("login_hint: identify the person with login_hint, by email address or ID, and with no other hint")
     resources = tuple(dict.fromkeys(all_said(fields.resource)))
     scopes, foreign = asked_scopes(said(fields.scope), of_apis=bool(resources))
     asked = AskedBackchannel(

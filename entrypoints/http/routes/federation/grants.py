@@ -63,7 +63,7 @@ async def of_workload(call: Call[Any], postern: Postern, request: TokenRequest) 
         await call.request.count(AUTH)
     try:
         if shown.method is not AuthenticationMethod.NONE:
-            raise BadRequest("client_id: an assertion stands in place of the client's credentials, so send client_id alone")
+            raise BadRequest("client_id: an assertion replaces the client's credentials, so send client_id only")
         key = await shown_key(call.request, postern, is_confidential=True)
         issued = await postern.federation.workloads.exchange(replace(request, key=key), shown.client)
     except Refusal as refusal:
@@ -245,7 +245,7 @@ async def _polled(call: Call[TokenRequestBody], postern: Postern) -> IssuedToken
     request, device_code = call.request, said(call.body.device_code)
     if device_code is None:
         await request.count(AUTH, DEVICE_FLOW)
-        raise BadRequest("device_code: send the one that the device was given")
+        raise BadRequest("device_code: send the code that the device received")
     shown = await credentials_if_any(call, postern)
     has_credential = shown is not None and shown.method is not AuthenticationMethod.NONE
     if not has_credential:

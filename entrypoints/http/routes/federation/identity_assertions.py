@@ -63,9 +63,9 @@ class AssertionVerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the application would get a token."""
     fault: Annotated[str, example("audience")]
     """The reason, as a code; empty if the application would get a token."""
-    words: Annotated[str, example("The assertion is not for this installation alone.")]
+    words: Annotated[str, example("The audience of the assertion is not this installation only.")]
     """A description of the result."""
-    mend: Annotated[str, example("Ask the directory for an assertion whose aud is our issuer alone.")]
+    mend: Annotated[str, example("Request an assertion whose aud is the issuer of Postern only.")]
     """The change that fixes the request."""
 
 

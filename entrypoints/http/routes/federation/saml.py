@@ -166,9 +166,9 @@ class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether Postern accepted the message. For a response: whether it reports success."""
     status: Annotated[str, example("NoPassive")]
     """For a response: the last part of its SAML status code."""
-    reason: Annotated[str, example("it wants the answer at an address that is not configured")]
+    reason: Annotated[str, example("it requests the response at a URL that is not configured")]
     """The reason for a failure; empty if the message succeeded."""
-    advice: Annotated[str, example("Set acs_url to the address in AssertionConsumerServiceURL, or upload metadata that name it")]
+    advice: Annotated[str, example("Set acs_url to the URL in AssertionConsumerServiceURL, or upload metadata that contains it")]
     """The change that fixes the failure."""
     message_id: Annotated[str, example("_9f2c")]
     """The ID of the message."""
@@ -242,7 +242,7 @@ async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Pos
     The certificates and their private keys are deleted. From the next request, no one can sign in with SAML. The other settings stay.
     """
     await postern.federation.saml.disable(call.caller, call.path.service_slug, call.actor)
-    return SamlResult(success=True, message="SAML is disabled, and its certificates are gone")
+    return SamlResult(success=True, message="SAML is disabled, and its certificates are deleted")
 
 
 @endpoint.post(

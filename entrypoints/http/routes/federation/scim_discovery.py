@@ -127,7 +127,7 @@ class _Attribute(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The data type of the attribute."""
     multi_valued: Annotated[bool, example(False)]
     """Whether the attribute has a list of values."""
-    description: Annotated[str, example("The e-mail address that the person signs in with.")]
+    description: Annotated[str, example("The email address that the person signs in with.")]
     """A description of the attribute."""
     required: Annotated[bool, example(True)]
     """Whether requests must contain the attribute. For an attribute of a response: whether it is always present."""
@@ -259,7 +259,7 @@ def run_scim_bulk(_call: Call[None, None, None, ScimHolder], _postern: Postern) 
 
     Bulk operations are not supported, as `ServiceProviderConfig` states.
     """
-    raise NotImplementedHere("Bulk operations are not offered: send them one by one")
+    raise NotImplementedHere("Bulk operations are not supported: send them one by one")
 
 
 async def _described(holder: ScimHolder, postern: Postern) -> tuple[str, ScimGrouping, Sequence[ProfileField], ScimMapping]:
@@ -272,7 +272,7 @@ async def _described(holder: ScimHolder, postern: Postern) -> tuple[str, ScimGro
 
 def _all(asked: DiscoveryQuery, documents: Sequence[Mapping[str, Any]]) -> bytes:
     if asked.filter is not None:
-        raise Forbidden("filter: everything is listed here")
+        raise Forbidden("filter: filtering is not supported here")
     return _encode(list_response(documents, len(documents), 1))
 
 

@@ -173,7 +173,7 @@ class ScimExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The status code of the response."""
     scim_type: Annotated[str, example("invalidPath")] | None
     """The SCIM error type of a rejected request; null if the request succeeded."""
-    reason: Annotated[str, example("path: title is not kept here")] | None
+    reason: Annotated[str, example("path: title is not stored")] | None
     """Why the request was rejected; null if it succeeded."""
 
 

@@ -220,7 +220,7 @@ async def replace_stream(call: Call[StreamUpdate, None, None, SignalCaller], pos
     Omitted fields are reset to the values of a new stream. Without `authorization_header`, pushes no longer have one.
     """
     if call.body.delivery is UNSET:
-        raise BadRequest("delivery: say how signals are delivered")
+        raise BadRequest("delivery: specify how signals are delivered")
     return await _changed(call, postern, replaces=True)
 
 

@@ -90,7 +90,7 @@ class PreviewedSignIn(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the next sign-in is allowed."""
     rule: Annotated[SignInRule, example("policy_members")]
     """The rule that decides."""
-    because: Annotated[str, example("The service lets in members, and the person is one")]
+    because: Annotated[str, example("Members can sign in to the service, and the person is a member")]
     """A description of the rule."""
     outside_unknown: Annotated[bool, example(False)]
     """Whether the person is an unconfirmed member. If so, other rules can still block the sign-in: a lock of the account, MFA, or terms and

@@ -190,9 +190,11 @@ class DocumentRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The client ID: the URL of the client's metadata document, or the ID from dynamic client registration."""
     reason: Annotated[str, example("document_not_let_in")]
     """The reason, as a code."""
-    because: Annotated[str, example("client_id: the API, or its organization, does not let in clients whose document is at claude.ai")]
+    because: Annotated[
+        str, example("client_id: the API, or its organization, does not allow clients whose metadata document is at claude.ai")
+    ]
     """A description of the reason."""
-    advice: Annotated[str, example("If you know the host, let it in")]
+    advice: Annotated[str, example("If you trust the host, allow it")]
     """The change that fixes the request."""
     created_at: datetime
     """When the request was rejected."""

@@ -174,7 +174,7 @@ async def register_account(call: Call[NewRegistration], postern: Postern) -> Mes
         await postern.identity.accounts.register(
             email, body.password, organization, call.actor, service, solved=solved, accepting=accepting
         )
-    return Message("The account is registered. To confirm the address, open the link in the mail that we have sent.")
+    return Message("The account is registered. To verify the email address, open the link in the email.")
 
 
 @endpoint.post(
@@ -190,7 +190,7 @@ async def resend_verification(call: Call[AccountAddress], postern: Postern) -> M
         await postern.identity.accounts.ask_as_stranger(
             AccountMail.VERIFICATION, email, call.body.org_slug or "", call.request.sender, may_wait=solved, solved=solved
         )
-    return Message("If this address is waiting for confirmation, a mail with a new link is on its way.")
+    return Message("If this email address is waiting for verification, an email with a new link was sent.")
 
 
 @page.get("/auth/verify-email", caller=ANYONE, limit=AUTH, refuses=(BadRequest,), tags=("registration",))
@@ -328,7 +328,7 @@ async def request_password_reset(call: Call[AccountAddress], postern: Postern) -
         await postern.identity.accounts.ask_as_stranger(
             AccountMail.RESET, email, call.body.org_slug or "", call.request.sender, may_wait=solved, solved=solved
         )
-    return Message("If there is an account with this address, a mail with a link is on its way.")
+    return Message("If there is an account with this email address, an email with a link was sent.")
 
 
 @endpoint.post(

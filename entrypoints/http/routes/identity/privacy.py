@@ -404,7 +404,7 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
     have it enabled.
     """
     request = await postern.identity.privacy.forget(UserId(call.path.user_id), asker(call.caller), call.actor)
-    return PersonForgotten(True, "The person is forgotten. The account cannot be used any more", request.user, request.id)
+    return PersonForgotten(True, "The person is erased. The account can no longer be used", request.user, request.id)
 
 
 @endpoint.get("/api/privacy/requests/{request_id}", caller=OWN_PERSON, tags=_TAGS)

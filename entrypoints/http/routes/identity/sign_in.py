@@ -247,7 +247,7 @@ async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> 
         await postern.identity.accounts.ask_as_stranger(
             AccountMail.SIGN_IN_LINK, email, body.org_slug or "", call.request.sender, onward, may_wait=solved, solved=solved
         )
-    return Message("If there is an account with this address that may sign in by a link, a mail with one is on its way.")
+    return Message("If there is an account with this email address that can sign in with a link, an email with a link was sent.")
 
 
 class EmailLookup(msgspec.Struct, frozen=True):
@@ -372,7 +372,7 @@ async def reauthenticate(call: Call[ReauthenticationProof], postern: Postern) ->
         await postern.identity.reauthentication.with_code(call.caller, body.code, call.client, call.actor)
     elif body.passkey is not None:
         await postern.identity.reauthentication.with_passkey(call.caller, body.passkey.assertion(), call.client, call.actor)
-    return Message("Your proof is renewed.")
+    return Message("Your identity is verified again.")
 
 
 @endpoint.post("/api/auth/reauthenticate/options", caller=OWN_PERSON, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))

@@ -196,7 +196,7 @@ async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserS
     asked = call.query
     if asked.search.strip():
         if asked.email or asked.user_id is not None:
-            raise BadRequest("search: give it without email and user_id", words="search_alone")
+            raise BadRequest("search: send it without email and user_id", words="search_alone")
         sought = await postern.platform.platform_users.find(asked.search, asked.limit)
         return UserSearchResult([_found(call.caller, one) for one in sought.users], sought.complete)
     user = None if asked.user_id is None else UserId(asked.user_id)

@@ -348,7 +348,7 @@ async def search_access_resources(_call: Call[AccessResourceSearch, None, None, 
 
     Not supported: the response is always 501, because Postern does not know the service's own objects.
     """
-    raise NotImplementedHere("The service alone knows its objects: ask for the actions of a user instead")
+    raise NotImplementedHere("Only the service knows its objects: ask for the actions of a user instead")
 
 
 def _answer(decision: AccessDecision) -> AccessEvaluation:

@@ -135,7 +135,7 @@ async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath
         return _whole(await users.change_email(call.caller, user, email, call.actor))
     if email is None:
         return _whole(await users.change_kept(call.caller, user, call.actor, metadata=metadata, profile=profile))
-    raise BadRequest("email: send it alone, without metadata and profile")
+    raise BadRequest("email: send it without metadata and profile")
 
 
 @endpoint.delete(_USER, caller=key(Permission.DELETE_USERS), limit=UNLIMITED, refuses=(BadRequest,), status=204, tags=_TAGS)

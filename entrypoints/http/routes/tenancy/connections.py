@@ -56,7 +56,7 @@ class ConnectionCheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The value in the response, unless it identifies a person."""
     expected: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
     """The value that Postern expected."""
-    mend: Annotated[str, example("Set our entity id as the audience in the directory.")]
+    mend: Annotated[str, example("Set Postern's entity ID as the audience at the identity provider.")]
     """How to fix the failure."""
 
 
@@ -74,7 +74,7 @@ class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The short name of the failure; empty if the exchange succeeded."""
     reason: Annotated[str, example("The assertion is for another service provider.")]
     """The reason for the failure."""
-    advice: Annotated[str, example("Set our entity id as the audience in the directory.")]
+    advice: Annotated[str, example("Set Postern's entity ID as the audience at the identity provider.")]
     """How to fix the failure."""
     checks: Sequence[ConnectionCheckRecord]
     """For SAML: the checks of the response."""

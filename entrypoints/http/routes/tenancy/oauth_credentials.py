@@ -96,7 +96,7 @@ def _provider(text: str) -> Provider:
     try:
         return Provider(text)
     except ValueError:
-        raise NotFound("There is no such provider") from None
+        raise NotFound("Provider not found") from None
 
 
 def _record(provider: Provider, credentials: OAuthCredentials | None) -> OAuthCredentialsRecord:

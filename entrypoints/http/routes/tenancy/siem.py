@@ -91,7 +91,7 @@ class SiemTestResult(msgspec.Struct, frozen=True):
 
     success: Annotated[bool, example(True)]
     """Whether the SIEM accepted the item."""
-    message: Annotated[str, example("The receiver took it")]
+    message: Annotated[str, example("The receiver accepted it")]
     """A description of the result."""
 
 

@@ -334,7 +334,7 @@ def preview_of(wanted: TextPreviewQuery, reader: Caller, branding: Branding, pos
         return TextPreview(language=shown.language, html=shown.html, text=shown.text, subject=shown.subject)
     html = shipped_pages().preview(page, wanted.language, branding, "" if opened is None else opened.key)
     if html is None:
-        raise NotFound("There is no such page or mail", words="preview_unknown")
+        raise NotFound("Page or email not found", words="preview_unknown")
     return TextPreview(language=wanted.language, html=html.decode(), text=None, subject=None)
 
 

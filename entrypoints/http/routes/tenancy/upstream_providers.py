@@ -613,7 +613,7 @@ async def create_upstream_provider(
         raise BadRequest(f"A provider of the kind {body.kind.value} has no settings of LDAP", words="provider_kind")
     if body.kind is ProviderKind.SAML:
         if body.client_id or body.client_secret or body.scopes:
-            raise BadRequest("client_id, client_secret, scopes: a provider of the kind saml has none")
+            raise BadRequest("client_id, client_secret, scopes: not allowed for a provider of kind saml")
         made = await providers.create_saml(
             call.caller,
             call.actor,
@@ -629,7 +629,7 @@ async def create_upstream_provider(
         raise BadRequest(f"A provider of the kind {body.kind.value} has no settings of SAML", words="provider_kind")
     if body.kind is ProviderKind.LDAP:
         if body.issuer or body.client_id or body.client_secret or body.scopes:
-            raise BadRequest("issuer, client_id, client_secret, scopes: a provider of the kind ldap has none", words="provider_kind")
+            raise BadRequest("issuer, client_id, client_secret, scopes: not allowed for a provider of kind ldap", words="provider_kind")
         if body.second_factor_values:
             raise BadRequest(NO_FACTOR_BY_LDAP, words="provider_kind")
         described = await providers.create_ldap(

@@ -61,13 +61,13 @@ def test_a_backup_is_made_proved_and_restored(
     assert backup.settings.database_url is not None
     source, place = backup.settings.database_url.reveal(), str(backup.folder.path)
     lines = run(check, "check", place, "--scratch", oldest.url("postgres"), url=source)
-    assert lines[-1].endswith(": verified. It restores, has its contents, opens, verifies and signs in.")
+    assert lines[-1].endswith(": verified. It can be restored, is complete and can be decrypted, and sign-in works.")
     with oldest.database() as target:
         lines = run(restore, "restore", place, "--hold", url=target)
         assert any(line.startswith(f"{backup.folder.path.name} is restored") for line in lines)
         assert trio.run(plan, target).pending == []
         lines = run(check, "check", place, "--database", target, url=source)
-        assert lines[-1].endswith(": verified. It restores, has its contents, opens, verifies and signs in.")
+        assert lines[-1].endswith(": verified. It can be restored, is complete and can be decrypted, and sign-in works.")
 
 
 def test_the_doctor_finds_nothing_broken_and_has_tried_the_next_backup(backup: BackedUp, capsys: pytest.CaptureFixture[str]) -> None:

@@ -233,7 +233,7 @@ def test_scopes_of_signals_are_unknown_where_signals_are_off() -> None:
     asking = AuthorizationRequest(
         client_id=ClientId("app"), recipient=Recipient("https://app.example.com/callback"), scopes=(), signal_scopes=("ssf.read",)
     )
-    with pytest.raises(AuthorizationRefused, match="none of these scopes is known") as refusal:
+    with pytest.raises(AuthorizationRefused, match="none of these scopes exists") as refusal:
         with_signals(asking, are_on=False)
     assert refusal.value.word is AuthorizationErrorCode.INVALID_SCOPE
     for more in (replace(asking, scopes=("openid",)), replace(asking, resources=("https://api.example.com",))):

@@ -135,7 +135,7 @@ def test_settings_are_stored_and_read_again() -> None:
         ({"name": " "}, "name: 1 to"),
         ({"position": 201}, "position: 0 to"),
         ({"scopes": ['a"b']}, "scopes: at most"),
-        ({"token_url": "https://other.example/t"}, "client_secret: give it anew"),
+        ({"token_url": "https://other.example/t"}, "client_secret: send it again"),
         ({"subject": ""}, "subject: needed"),
     ],
 )
@@ -408,7 +408,7 @@ def _settings(**more: Any) -> FurtherProvider:
 def test_ids_keep_their_meaning_while_people_hang_on_them(
     before: FurtherProvider, after: FurtherProvider, people: dict[str, int], field: str
 ) -> None:
-    with pytest.raises(Conflict, match=rf"{field}: people are connected by the ids of before \(2\)"):
+    with pytest.raises(Conflict, match=rf"{field}: people are linked by the former IDs \(2\)"):
         renamed(before, after, people)
     assert renamed(before, after, {}).settings == after.settings
 

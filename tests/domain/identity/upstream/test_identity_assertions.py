@@ -53,7 +53,10 @@ def test_each_fault_has_words_for_the_recorder_and_for_the_application() -> None
         assert not mend.endswith(".")
         assert refusal_in_words(RefusalReason.IDENTITY_ASSERTION, fault.value) == (words, mend)
     # An entry of a later release may have a fault that this one does not know.
-    assert refusal_in_words(RefusalReason.IDENTITY_ASSERTION, "later")[0] == "The identity assertion of the person's directory was refused"
+    assert (
+        refusal_in_words(RefusalReason.IDENTITY_ASSERTION, "later")[0]
+        == "The identity assertion of the person's identity provider was rejected"
+    )
 
 
 def test_the_faults_of_every_assertion_are_among_these() -> None:

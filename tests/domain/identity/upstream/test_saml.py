@@ -221,7 +221,7 @@ def test_the_first_source_that_came_counts() -> None:
     found = _answer(name_id=named).examined()
     assert found.asserting is not None
     assert found.asserting.person.email == "ada@example.com"
-    assert "somebody else" in found.check(CheckName.SUBJECT).words
+    assert "another person" in found.check(CheckName.SUBJECT).words
     found = _answer(name_id=named, attributes=()).examined()
     assert found.asserting is not None
     assert (found.asserting.person.email, found.asserting.person.groups) == ("ada@example.org", ())
@@ -256,10 +256,10 @@ def test_an_unsigned_response_need_not_name_its_issuer_and_destination() -> None
 @pytest.mark.parametrize(
     ("status", "below", "mend"),
     [
-        ("Responder", "AuthnFailed", "own sign-in log"),
+        ("Responder", "AuthnFailed", "sign-in log"),
         ("Requester", "NoAuthnContext", "AuthnContext"),
         ("VersionMismatch", "", "SAML 2.0"),
-        ("Responder", "SomethingOfTheirOwn", "own sign-in log at this time"),
+        ("Responder", "SomethingOfTheirOwn", "sign-in log for this time"),
     ],
 )
 def test_the_mend_of_a_failure_follows_its_status(status: str, below: str, mend: str) -> None:

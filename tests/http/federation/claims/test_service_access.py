@@ -53,7 +53,7 @@ async def test_members_are_there_by_the_policy_and_nobody_else(board: Board) -> 
     assert found["grace@example.org"]["sign_in"] == {
         "may_sign_in": True,
         "rule": "policy_members",
-        "because": "The service lets in members, and the person is one",
+        "because": "Members can sign in to the service, and the person is a member",
         "outside_unknown": False,
     }
     board.policy("anyone")

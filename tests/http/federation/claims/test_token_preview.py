@@ -75,7 +75,7 @@ async def test_the_preview_is_what_the_tokens_say(telling: Telling) -> None:
     assert sign_in == {
         "may_sign_in": True,
         "rule": "policy_anyone",
-        "because": "The service lets in anyone",
+        "because": "Anyone with an account can sign in to the service",
         "outside_unknown": False,
     }
 
@@ -97,10 +97,10 @@ async def test_each_claim_has_its_source_and_each_missing_one_its_reason(telling
     }
     missing = reasons_in(preview["userinfo"])
     assert missing["desk"] == "The field desk has no value for this person"
-    assert missing["gone"] == "There is no field gone any more"
-    assert missing["lost"] == "There is no field lost any more"
+    assert missing["gone"] == "The field gone no longer exists"
+    assert missing["lost"] == "The field lost no longer exists"
     assert missing["zoneinfo"] == "The person has not set it"
-    assert missing["secret"] == "No scope tells the field secret to applications"
+    assert missing["secret"] == "No scope includes the field secret for applications"
     assert reasons_in(preview["id_token"])["at_hash"] == "Each token has its own"
     assert preview["saml"] is None
     fewer = (await telling.preview(telling.ada, scope="openid")).ok()
@@ -224,7 +224,7 @@ async def test_the_command_says_the_same(telling: Telling, postern: Postern) -> 
     await telling.learned(telling.shop)
     email = postern.foundation.email_syntax.parse(telling.ada.email)
     lines = preview_lines(await postern.federation.token_previews.explain(email, "acme", "shop"))
-    assert lines[0] == "sign-in       yes: The service lets in anyone"
+    assert lines[0] == "sign-in       yes: Anyone with an account can sign in to the service"
     assert 'id_token      cc = "CC-7" (organization_field cost_center)' in lines
     assert "userinfo      desk is missing: The field desk has no value for this person" in lines
 

@@ -693,10 +693,10 @@ async def test_those_who_look_after_the_api_read_why(clients: PublishingClients)
         nursery.cancel_scope.cancel()
     reasons = ["pkce_malformed", "redirect_unregistered", "document_lies", "document_not_let_in"]
     assert [(one["address"], one["reason"]) for one in listed] == [(CLIENT, reason) for reason in reasons]
-    assert "SHA-256 of the verifier" in listed[0]["advice"]
+    assert "SHA-256 hash of the verifier" in listed[0]["advice"]
     assert "https://evil.example/" in listed[1]["because"]
     assert "byte for byte" in listed[2]["because"]
-    assert "let it in" in listed[3]["advice"]
+    assert "allow it" in listed[3]["advice"]
     assert [one["reason"] for one in own] == ["verifier_differs", "pkce_malformed", "redirect_unregistered"]
     # Others see nothing of it.
     theirs = clients.resident(clients.globex, "owner")

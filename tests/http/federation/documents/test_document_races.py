@@ -42,8 +42,8 @@ def _with(clients: PublishingClients, happened: Any) -> Any:
 
 _MEANWHILE: Final = {
     "the organization is suspended": ("update all_organizations set status = 'suspended'", "not active"),
-    "the organization lets nobody in": ("update all_organizations set metadata_clients = 'off'", "does not let in"),
-    "the API lets nobody in": ("update resource_servers set metadata_clients = 'off'", "does not let in"),
+    "the organization lets nobody in": ("update all_organizations set metadata_clients = 'off'", "does not allow"),
+    "the API lets nobody in": ("update resource_servers set metadata_clients = 'off'", "does not allow"),
     "the API is closed": ("update resource_servers set approved_at = null", "no API"),
     "the API is gone": ("delete from resource_servers", "no API"),
 }

@@ -92,7 +92,7 @@ async def test_it_keeps_no_secret_and_stands_for_no_api(listed: PublishingClient
     for change in ({"service_slug": slug}, {"admits": "named", "admitted_services": [slug]}):
         answer = await listed.request("PATCH", api, change, by=listed.owner)
         assert answer.status == 400
-    with pytest.raises(BadRequest, match="A document describes"):
+    with pytest.raises(BadRequest, match="A metadata document describes"):
         await listed.postern.services.kept_client_ids.keep(OrganizationId(listed.acme.id), slug, "a-name-of-its-own", SYSTEM)
 
 

@@ -140,4 +140,4 @@ async def test_those_who_look_after_the_api_read_which_program_it_was(clients: P
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()
     assert [(one["address"], one["reason"]) for one in listed] == [(client, "open_client_not_let_in")]
-    assert "let them in" in listed[0]["advice"]
+    assert "allow dynamic client registration" in listed[0]["advice"]

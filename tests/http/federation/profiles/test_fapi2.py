@@ -146,7 +146,7 @@ async def test_the_profile_sets_what_it_holds(holding: ProfiledApplication) -> N
         ({"dpop_bound_access_tokens": False}, "dpop_bound_access_tokens: the profile fapi2 binds"),
         ({"assertion_audience": "endpoint"}, "assertion_audience: with the profile fapi2"),
         ({"redirect_uris": ["http://localhost/callback"]}, "redirect_uris: with the profile fapi2"),
-        ({"jwks": None}, "profile: fapi2 needs jwks or jwks_uri"),
+        ({"jwks": None}, "profile: fapi2 requires jwks or jwks_uri"),
         ({"service_type": "mobile", "jwks": None}, "profile: fapi2 is for web and api services"),
     ],
 )
@@ -162,10 +162,11 @@ async def test_an_application_with_secrets_alone_is_told_at_the_field(holding: P
     answer = await holding.change(profile="fapi2")
     assert refused(answer)[0] == 400
     assert (
-        "profile: fapi2 needs jwks or jwks_uri, with a key for PS256, ES256 or EdDSA; client secrets count no more" in answer.body.decode()
+        "profile: fapi2 requires jwks or jwks_uri, with a key for PS256, ES256 or EdDSA; client secrets are no longer accepted"
+        in answer.body.decode()
     )
     only_rs256 = {"keys": [{**public("PS256")["keys"][0], "alg": "RS256"}]}
-    assert "profile: fapi2 needs" in (await holding.change(jwks=only_rs256, profile="fapi2")).body.decode()
+    assert "profile: fapi2 requires" in (await holding.change(jwks=only_rs256, profile="fapi2")).body.decode()
 
 
 @pytest.mark.parametrize("algorithm", ["ES256", "PS256", "EdDSA"])
@@ -201,7 +202,7 @@ async def test_a_code_works_once(holding: ProfiledApplication) -> None:
 )
 async def test_another_assertion_is_refused_with_the_rule(holding: ProfiledApplication, algorithm: str, changed: dict[str, Any]) -> None:
     await holding.held("ES256", "PS256")
-    words = "signed with PS256, ES256 or EdDSA, whose aud is the issuer alone, as a string"
+    words = "signed with PS256, ES256 or EdDSA, whose aud is the issuer only, as a string"
     says(await holding.push(holding.assertion(algorithm, **changed)), 401, "invalid_client", words)
     says(await holding.redeem("x" * 43, holding.assertion(algorithm, **changed)), 401, "invalid_client", words)
 
@@ -220,7 +221,7 @@ async def test_secrets_count_no_more(holding: ProfiledApplication) -> None:
     await holding.held()
     code = await holding.got()
     shown = {"client_id": client, "client_secret": secret}
-    words = "Its profile fapi2 asks for private_key_jwt"
+    words = "Its security profile fapi2 requires private_key_jwt"
     says(await holding.redeem(code, shown), 401, "invalid_client", words)
     says(await holding.push(shown), 401, "invalid_client", words)
     says(await holding.redeem(code, {"client_id": client}), 401, "invalid_client", "")
@@ -234,14 +235,16 @@ async def test_only_pushed_requests_with_s256(holding: ProfiledApplication) -> N
     holding.allow(holding.ada)
     answer = told(await holding.signed_in(holding.ada).request("GET", holding.asking()))
     assert (answer["error"], answer["state"]) == ("invalid_request", "a b&c")
-    assert "only requests that were pushed" in answer["error_description"]
-    says(await holding.push(code_challenge=None, code_challenge_method=None), 400, "invalid_request", "asks for PKCE with S256")
+    assert "requires pushed requests" in answer["error_description"]
+    says(await holding.push(code_challenge=None, code_challenge_method=None), 400, "invalid_request", "requires PKCE with S256")
     says(await holding.push(code_challenge_method="plain"), 400, "invalid_request", "S256")
     says(await holding.push(code_challenge_method=None), 400, "invalid_request", "S256")
     says(await holding.push(redirect_uri="https://other.example/"), 400, "invalid_request", "")
     says(await holding.push(response_type="code id_token"), 400, "unsupported_response_type", "")
     code = await holding.got()
-    says(await holding.redeem(code, code_verifier=None), 400, "invalid_grant", "the profile fapi2 of this application asks for PKCE")
+    says(
+        await holding.redeem(code, code_verifier=None), 400, "invalid_grant", "the security profile fapi2 of this application requires PKCE"
+    )
     says(await holding.redeem(code, code_verifier="x" * 43), 400, "invalid_grant", "")
     holding.kept(await holding.redeem(code))
 
@@ -261,11 +264,11 @@ async def test_no_device_gets_in_by_a_code(holding: ProfiledApplication) -> None
     await holding.held()
     for shown in ({}, holding.assertion()):
         answer = await holding.ask("/auth/device/code", {**asked, **shown}, proof=False)
-        says(answer, 400, "unauthorized_client", "knows no codes of devices")
+        says(answer, 400, "unauthorized_client", "does not support device codes")
     assert len(holding.people.rows("select from device_codes")) == 1
     grant = "urn:ietf:params:oauth:grant-type:device_code"
     answer = await holding.ask("/oauth/token", {"grant_type": grant, "device_code": codes["device_code"], **holding.assertion()})
-    says(answer, 400, "unauthorized_client", "knows no codes of devices")
+    says(answer, 400, "unauthorized_client", "does not support device codes")
 
 
 async def test_tokens_are_bound(holding: ProfiledApplication) -> None:
@@ -342,7 +345,7 @@ async def test_a_request_of_before_the_profile_gets_no_code(holding: ProfiledApp
     assert "Allow" in tab.shown.body.decode()
     await holding.held()
     await tab.send(answer="allow")
-    assert "only+requests+that+were+pushed" in tab.page.refresh
+    assert "requires+pushed+requests" in tab.page.refresh
     assert holding.codes() == []
 
 

@@ -82,7 +82,7 @@ async def test_the_second_hop_names_both(between: Exchanging) -> None:
     assert (await between.introspect(between.store, second))["act"] == act
     third = await between.exchange(between.store, second, DEPOT)
     assert oauth(third) == INVALID
-    assert "no third" in third.json()["error_description"]
+    assert "a third is not allowed" in third.json()["error_description"]
 
 
 async def test_an_application_exchanges_its_own_tokens(between: Exchanging) -> None:

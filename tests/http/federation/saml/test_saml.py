@@ -458,7 +458,7 @@ async def test_exchanges_tell_times_ids_and_reasons_and_nothing_else(provider: P
     assert (await browser.request("GET", wrong)).status == 400
     failed, response, request = await provider.exchanges()
     assert (failed["kind"], failed["binding"], failed["succeeded"], failed["message_id"]) == ("authn_request", "redirect", False, "_wrong")
-    assert "address that is not configured" in failed["reason"]
+    assert "URL that is not configured" in failed["reason"]
     assert "acs_url" in failed["advice"]
     assert (request["kind"], request["message_id"], request["succeeded"], request["reason"]) == ("authn_request", "_good", True, "")
     assert (response["kind"], response["in_response_to"], response["status"]) == ("response", "_good", "Success")

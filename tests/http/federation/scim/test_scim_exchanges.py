@@ -57,7 +57,7 @@ async def test_exchanges_are_kept_with_the_reason_of_each_refusal(directory: Dir
         ("GET", 404, None),
         ("POST", 400, "invalidSyntax"),
     ]
-    assert found[1]["reason"] == "path: shoesize is not kept here"
+    assert found[1]["reason"] == "path: shoesize is not stored"
     assert found[1]["path"] == f"{USERS}/{ada['id']}"
     operations = [{"op": "replace", "path": "shoeSize", "value": "…"}]
     assert found[1]["request"] == {"schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"], "Operations": operations}

@@ -69,14 +69,14 @@ async def test_what_failed_is_applied_at_once(counter: Counter, capsys: pytest.C
         event = await counter.tell(CREATED, counter.bought(ada))
         capsys.readouterr()
         assert await billing._retry(settings, event["id"]) == FAILURE
-        assert capsys.readouterr().out.endswith("1 event was due, 1 still wait.\n")
+        assert capsys.readouterr().out.endswith("1 event was due, 1 are still pending.\n")
     finally:
         heals(counter)
     assert counter.records(ada) == []
     assert await billing._retry(settings, None) == OK
-    assert capsys.readouterr().out.endswith("1 event was due, 0 still wait.\n")
+    assert capsys.readouterr().out.endswith("1 event was due, 0 are still pending.\n")
     assert (await counter.own(ada))["status"] == "active"
-    with pytest.raises(StartFailed, match="no such event, or it has been applied"):
+    with pytest.raises(StartFailed, match="event was not found, or was already applied"):
         await billing._retry(settings, event["id"])
 
 
@@ -87,10 +87,10 @@ async def test_all_subscriptions_are_compared(counter: Counter, capsys: pytest.C
     settings = settings_of(counter)
     capsys.readouterr()
     assert await billing._reconcile(settings) == OK
-    assert capsys.readouterr().out.endswith("2 subscriptions looked at, 1 corrected.\n")
+    assert capsys.readouterr().out.endswith("2 subscriptions checked, 1 corrected.\n")
     assert (await counter.own(bob))["status"] == "active"
     assert await billing._reconcile(settings) == OK
-    assert capsys.readouterr().out.endswith("2 subscriptions looked at, 0 corrected.\n")
+    assert capsys.readouterr().out.endswith("2 subscriptions checked, 0 corrected.\n")
 
 
 async def test_a_provider_that_does_not_help_is_told_in_a_sentence(counter: Counter) -> None:

@@ -135,7 +135,7 @@ async def test_a_role_of_another_organization_or_service_reaches_nobody(scene: D
 async def test_a_demand_that_is_not_whole_is_refused(scene: DemandScene) -> None:
     await scene.make_role()
     cases: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"all_factor": "role_passkey"}, "all_factor_role: name the role"),
+        ({"all_factor": "role_passkey"}, "all_factor_role: specify the role"),
         ({"all_factor_role": "shop/approver"}, "all_factor_role: only with all_factor role_passkey"),
         ({"all_factor": "passkey", "all_factor_role": "shop/approver"}, "all_factor_role: only with all_factor role_passkey"),
         ({"all_factor": "everything"}, "all_factor"),

@@ -87,7 +87,7 @@ async def test_platform_owners_write_them_and_nobody_else(scene: InstallationRul
     ("when", "says"),
     [
         ({"services": ["01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55"]}, "name no application"),
-        ({"roles": ["admin"]}, "know the roles platform_owner and none"),
+        ({"roles": ["admin"]}, "support only the roles platform_owner and none"),
     ],
 )
 async def test_what_the_installation_does_not_know_gets_words(scene: InstallationRulesScene, when: dict[str, Any], says: str) -> None:
@@ -105,7 +105,7 @@ async def test_one_that_refuses_does_so_everywhere_and_the_platform_reads_which(
     await scene.set({**one, "counts": True})
     for answer in (await scene.base(), await scene.enter()):
         assert refused(answer) == FORBIDDEN
-        assert "A rule of this installation refuses" in answer.json()["error"]
+        assert "A risk policy of this installation denied" in answer.json()["error"]
     assert [(event["policy_name"], event["action"], event["success"]) for event in await scene.events()] == [
         ("Not from here", "refuse", False)
     ] * 2
@@ -118,14 +118,14 @@ async def test_both_are_asked_and_the_stricter_wins(scene: InstallationRulesScen
     await scene.let_count(policy("tell_person", name="Here"))
     await scene.count(policy("refuse", name="There"))
     answer = await scene.enter()
-    assert "A rule of this organization refuses" in answer.json()["error"]
+    assert "A risk policy of this organization denied" in answer.json()["error"]
     assert (await scene.base()).status == 200
     assert [event["policy_name"] for event in await scene.events()] == ["Here", "Here"]
     await scene.let_count(policy("second_factor", name="Here"))
-    assert "asks for a second factor" in (await scene.base()).json()["error"]
-    assert "A rule of this organization refuses" in (await scene.enter()).json()["error"]
+    assert "requires MFA" in (await scene.base()).json()["error"]
+    assert "A risk policy of this organization denied" in (await scene.enter()).json()["error"]
     await scene.let_count(policy("passkey", name="Here"))
-    assert "A rule of this installation asks for a passkey" in (await scene.base()).json()["error"]
+    assert "A risk policy of this installation requires a passkey" in (await scene.base()).json()["error"]
 
 
 async def test_a_trusted_device_gives_the_second_factor(scene: InstallationRulesScene) -> None:
@@ -297,7 +297,7 @@ async def test_an_exception_ends_early_only_while_no_strict_rule_counts(scene: I
         for less in ([], [sooner]):
             answer = await put(counting, exceptions=less)
             assert refused(answer) == BAD_REQUEST
-            assert "ends early" in answer.json()["error"]
+            assert "removing an exception early" in answer.json()["error"]
         assert (await put(counting, exceptions=[later])).status == 200
         assert (await put(one, exceptions=[])).status == 200
         assert (await put(counting, exceptions=[])).status == 200

@@ -95,7 +95,7 @@ async def test_a_rule_that_loses_a_milder_one_before_it_goes_through_shadow_agai
     for wider in ([refusing], [refusing, kept], [let_in, refusing]):
         answer = await scene.put(*wider)
         assert refused(answer) == BAD_REQUEST
-        assert "«Let in» lets people past this rule" in answer.json()["error"]
+        assert "«Let in» exempts people from this risk policy" in answer.json()["error"]
     assert (await scene.enter()).status == 200
     assert (await scene.put(refuse)).status == 200
     assert (await scene.put(refusing)).status == 200
@@ -109,11 +109,11 @@ async def test_a_rule_that_loses_a_milder_one_before_it_goes_through_shadow_agai
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        ([policy("refuse", {})], "fits everybody"),
-        ([policy("refuse", {"countries": ["DE"]})], "no country"),
-        ([policy("refuse", {"networks": ["10.0.0.0/40"]})], "no network"),
-        ([policy("refuse", {"from_hour": 4, "until_hour": 4})], "never fit"),
-        ([policy("refuse", name="First"), policy("passkey", name="Second")], "stands before it and wins"),
+        ([policy("refuse", {})], "applies to everyone"),
+        ([policy("refuse", {"countries": ["DE"]})], "cannot determine countries"),
+        ([policy("refuse", {"networks": ["10.0.0.0/40"]})], "or a network"),
+        ([policy("refuse", {"from_hour": 4, "until_hour": 4})], "never apply"),
+        ([policy("refuse", name="First"), policy("passkey", name="Second")], "comes first"),
     ],
 )
 async def test_bad_rules_get_words(scene: RiskScene, bad: list[dict[str, Any]], says: str) -> None:
@@ -133,7 +133,7 @@ async def test_a_rule_that_refuses_says_so_and_the_log_names_it(scene: RiskScene
     await scene.count(one)
     answer = await scene.enter()
     assert refused(answer) == FORBIDDEN
-    assert "refuses this sign-in" in answer.json()["error"]
+    assert "denied this sign-in" in answer.json()["error"]
     (event,) = (await scene.request("GET", f"{ACME}/risk-events")).json()["risk_events"]
     assert (event["policy_id"], event["policy_name"], event["action"], event["success"]) == (one["id"], "Not from here", "refuse", False)
     (logged,) = (await scene.request("GET", f"{ACME}/sign-ins?success=false")).json()["sign_ins"]
@@ -147,7 +147,7 @@ async def test_a_rule_that_refuses_asks_for_no_second_factor_first(scene: RiskSc
     await scene.count(policy("refuse", name="Not from here"))
     answer = await scene.enter()
     assert refused(answer) == FORBIDDEN
-    assert "refuses this sign-in" in answer.json()["error"]
+    assert "denied this sign-in" in answer.json()["error"]
 
 
 async def test_a_wrong_password_hears_nothing_of_the_rule(scene: RiskScene) -> None:
@@ -190,7 +190,7 @@ async def test_who_has_no_second_factor_learns_that_one_is_asked_for(scene: Risk
     await scene.count(policy("second_factor"))
     answer = await scene.enter()
     assert refused(answer) == FORBIDDEN
-    assert "second factor at this sign-in" in answer.json()["error"]
+    assert "MFA for this sign-in" in answer.json()["error"]
     assert (await scene.base()).status == 200
 
 
@@ -220,7 +220,7 @@ async def test_a_tenants_rule_closes_the_tenant_and_nothing_else(scene: RiskScen
     assert signed_in.status == 200
     kept_out = await scene.look(signed_in, scene.acme)
     assert refused(kept_out) == FORBIDDEN
-    assert "keep this session out" in kept_out.json()["error"]
+    assert "do not accept this session" in kept_out.json()["error"]
     assert (await scene.look(signed_in, scene.globex)).status == 200
     token = signed_in.json()["access_token"]
     assert refused(await scene.client.request("POST", f"{ACME}/select", token=token)) == FORBIDDEN

@@ -110,7 +110,7 @@ async def test_a_text_that_no_page_of_an_organization_has_is_the_installations_a
     assert {"enter_code.title", "choose_password.title_reset", "mail_reset.text", "stale.text"} < set(kept_back)
     refused = await scene.change(dict.fromkeys(kept_back, "Ours"))
     assert refused.status == 400
-    assert refused.json()["error"].count("the installation alone can change it") == len(kept_back)
+    assert refused.json()["error"].count("only the installation can change it") == len(kept_back)
     assert (await scene.listed(place="device"))["texts"] == []
     assert scene.digest() is None
 
@@ -128,9 +128,9 @@ async def test_all_that_is_wrong_is_said_at_once_and_nothing_is_kept(scene: Text
     words = answer.json()["error"]
     for part in (
         "sign_in.title (en): too long by 1: at most 60 characters",
-        "sign_in.title_to (en): {service} must stand in it",
-        "consent.title (en): not on the list of open texts",
-        "own.footer (en): HTML would be shown as it stands",
+        "sign_in.title_to (en): {service} is required",
+        "consent.title (en): cannot be customized",
+        "own.footer (en): HTML would be shown literally",
     ):
         assert part in words
     assert await scene.own() == {}
@@ -139,7 +139,7 @@ async def test_all_that_is_wrong_is_said_at_once_and_nothing_is_kept(scene: Text
 async def test_a_language_that_is_not_on_is_refused_in_words(scene: TextsScene) -> None:
     answer = await scene.change({"sign_in.title": "Velkommen"}, "da")
     assert refused(answer) == BAD_REQUEST
-    assert answer.json()["error"].startswith("language: da is not on; there are en, de")
+    assert answer.json()["error"].startswith("language: da is not turned on; available languages: en, de")
     assert refused(await scene.change({})) == BAD_REQUEST
 
 
@@ -169,7 +169,7 @@ async def test_of_two_administrators_who_saw_the_same_one_wins(scene: TextsScene
 async def test_links_lead_to_proved_domains_and_to_those_of_the_operator(scene: TextsScene) -> None:
     text = {"own.footer": "See [our imprint](https://www.acme.example/imprint)."}
     answer = await scene.change(text)
-    assert "prove the domain of www.acme.example first" in answer.json()["error"]
+    assert "verify the domain of www.acme.example first" in answer.json()["error"]
     scene.prove("acme.example", tenant="globex")
     assert refused(await scene.change(text)) == BAD_REQUEST
     scene.people.change("update domains set org_id = (select id from organizations where slug = 'acme')")

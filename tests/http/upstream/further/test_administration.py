@@ -145,7 +145,7 @@ async def test_another_place_needs_the_secret_anew(scene: FurtherScene) -> None:
     one = f"{PROVIDERS}/discord"
     stolen = await scene.request("PATCH", one, {"token_url": "https://evil.example/token"}, by=scene.root)
     assert refused(stolen) == BAD
-    assert stolen.json()["error"].startswith("client_secret: give it anew")
+    assert stolen.json()["error"].startswith("client_secret: send it again")
     given = await scene.request("PATCH", one, {"token_url": "https://a.example/t", "client_secret": "another"}, by=scene.root)
     assert given.status == 200
     (kept,) = scene.people.rows("select id, sealed_client_secret as sealed from further_providers")

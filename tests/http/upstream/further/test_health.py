@@ -51,4 +51,4 @@ async def test_a_secret_that_is_no_key_or_that_no_key_of_ours_opens_is_told(scen
     finding = await checks.further_providers(scene.postern)
     assert finding.verdict is Verdict.FAIL
     assert "apple: client_secret: no private key" in finding.text
-    assert "discord: client_secret: no encryption key in force decrypts it" in finding.text
+    assert "discord: client_secret: no current encryption key decrypts it" in finding.text

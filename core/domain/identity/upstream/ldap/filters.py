@@ -67,7 +67,7 @@ def require_no_credential(field: str, attributes: Iterable[str]) -> None:
             )
         if is_credential(one):
             raise BadRequest(
-                f"{field}: {one} holds a credential, which nobody reads here", words="ldap_credential", values={"attribute": one}
+                f"{field}: {one} contains a credential, which Postern does not read", words="ldap_credential", values={"attribute": one}
             )
 
 

@@ -307,7 +307,8 @@ def usable_ldap(settings: LdapSettings) -> LdapSettings:
         )
     if can_lock_anybody(settings.lockout_threshold) and not settings.accepts_lockouts:
         raise BadRequest(
-            "accepts_lockouts: at this threshold a stranger can lock people out of your directory: say yes to that", words="ldap_lockouts"
+            "accepts_lockouts: at this threshold a stranger can lock people out of your directory: accept this with accepts_lockouts",
+            words="ldap_lockouts",
         )
     read = None if settings.read_seconds is None else min(max(settings.read_seconds, 0), LONGEST_WINDOW_SECONDS)
     return replace(settings, hosts=hosts, person_filter=person_filter(settings.person_filter), read_seconds=read)
@@ -332,7 +333,7 @@ def _host(text: str, start_tls: bool) -> LdapHost:  # noqa: FBT001 - the setting
         raise BadRequest("hosts: write each as ldaps://dc1.example.org, with a port if it is another one", words="ldap_host")
     scheme, name, port = found[1].lower(), found[2].lower().strip("[]"), int(found[3] or 0)
     if scheme == "ldap" and not start_tls:
-        raise BadRequest("hosts: ldap:// goes in clear: write ldaps://, or turn start_tls on", words="ldap_in_clear")
+        raise BadRequest("hosts: ldap:// is not encrypted: use ldaps://, or turn on start_tls", words="ldap_in_clear")
     if scheme == "ldaps" and start_tls:
         raise BadRequest("hosts: with start_tls, write each as ldap://dc1.example.org", words="ldap_start_tls")
     if found[3] and not 0 < port < 1 << 16:
@@ -341,7 +342,7 @@ def _host(text: str, start_tls: bool) -> LdapHost:  # noqa: FBT001 - the setting
         try:
             ip_address(name)
         except ValueError:
-            raise BadRequest("hosts: this is no address", words="ldap_host") from None
+            raise BadRequest("hosts: not a valid host", words="ldap_host") from None
     return LdapHost(name, port or (_PLAIN_PORT if start_tls else _TLS_PORT))
 
 

@@ -55,72 +55,81 @@ def strictest(read: Sequence[LdapLockout]) -> LdapLockout | None:
 
 
 _WORDS: Final = {
-    LdapFault.NO_NAME: ("Nobody knows an address of this host.", "Write the host as our network's name servers know it."),
+    LdapFault.NO_NAME: (
+        "The host name cannot be resolved.",
+        "Enter the host name as the name servers of Postern's network know it.",
+    ),
     LdapFault.NOT_ALLOWED: (
-        "The operator of this installation does not allow calls to this address.",
+        "The operator of this installation does not allow connections to this IP address.",
         "Ask the operator to allow the directory's network in POSTERN_OUTBOUND_NETWORKS.",
     ),
-    LdapFault.NO_ANSWER: ("Nothing answers there.", "Compare host and port, and let the firewall pass connections from here."),
-    LdapFault.TOO_SLOW: ("The directory does not answer in time.", "Look whether the directory is busy, or name another host first."),
+    LdapFault.NO_ANSWER: ("The host does not respond.", "Check the host and port, and allow connections from Postern in the firewall."),
+    LdapFault.TOO_SLOW: ("The directory did not respond in time.", "Check the load of the directory, or list another host first."),
     LdapFault.CUT_OFF: (
-        "The directory hangs up.",
-        "Read the directory's log: it says why. If it speaks no TLS at this port, name another: 636 is for ldaps://.",
+        "The directory closed the connection.",
+        "Check the directory's log for the reason. If this port does not use TLS, enter another port: 636 is for ldaps://.",
     ),
     LdapFault.NO_TLS: (
-        "What answers there does not speak TLS.",
-        "Port 636 is for ldaps://; for ldap:// turn StartTLS on. A controller of Active Directory needs a certificate first.",
+        "The server does not use TLS.",
+        "Port 636 is for ldaps://; for ldap://, turn on StartTLS. A domain controller of Active Directory needs a certificate first.",
     ),
-    LdapFault.START_TLS_REFUSED: ("The directory refuses StartTLS.", "Give the directory a certificate, or use ldaps://."),
+    LdapFault.START_TLS_REFUSED: ("The directory rejected StartTLS.", "Install a certificate on the directory, or use ldaps://."),
     LdapFault.BYTES_BEHIND: (
-        "Something came in clear behind the answer that begins TLS. Somebody on the way may have put it there.",
-        "Use ldaps:// in place of StartTLS, and find out who is between here and the directory.",
+        "The server sent unencrypted data after its StartTLS response. An attacker on the network path may have injected it.",
+        "Use ldaps:// instead of StartTLS, and check the network path between Postern and the directory.",
     ),
     LdapFault.OTHER_HOST: (
-        "The certificate is for another name than this host.",
-        "Write the host as the certificate names it: by its name, not by its address.",
+        "The certificate was issued for another host name.",
+        "Enter the host name from the certificate, not the IP address.",
     ),
     LdapFault.EXPIRED: ("The certificate has expired.", "Renew the directory's certificate."),
     LdapFault.OTHER_AUTHORITY: (
-        "We do not know the authority that vouches for the certificate.",
-        "Paste the authority's certificate in PEM as the CA of this connection.",
+        "The certificate was issued by an unknown certificate authority (CA).",
+        "Paste the authority's certificate in PEM format as the CA of this identity provider.",
     ),
-    LdapFault.UNTRUSTED: ("The certificate cannot be trusted.", "Look at the directory's certificate and its chain."),
-    LdapFault.NO_AUTHORITY: ("The CA of this connection is no certificate.", "Paste the authority's certificate in PEM."),
+    LdapFault.UNTRUSTED: ("The certificate is not trusted.", "Check the directory's certificate and its chain."),
+    LdapFault.NO_AUTHORITY: (
+        "The CA of this identity provider is not a valid certificate.",
+        "Paste the authority's certificate in PEM format.",
+    ),
     LdapFault.BIND_REFUSED: (
-        "The directory does not let the bind account in.",
-        "Compare the bind DN with the directory, and type the bind password again.",
+        "The directory rejected the bind account.",
+        "Compare the bind DN with the directory, and enter the bind password again.",
     ),
     LdapFault.NO_PASSWORD: (
-        "The bind password is missing: it goes when hosts, TLS, authority or bind DN change.",
-        "Type the bind password again.",
+        "The bind password is missing: Postern deletes it when the hosts, TLS, CA or bind DN change.",
+        "Enter the bind password again.",
     ),
-    LdapFault.NO_BASE: ("There is no such base.", "Copy the base from the directory, or leave it empty for its own naming context."),
+    LdapFault.NO_BASE: (
+        "The base DN does not exist.",
+        "Copy the base DN from the directory, or leave it empty to use the naming context of the directory.",
+    ),
     LdapFault.REFERRED: (
-        "The directory refers us to another one. We follow no referral.",
-        "Name a host that has the base itself; of Active Directory, a controller of that domain.",
+        "The directory returned a referral to another directory. Postern does not follow referrals.",
+        "Enter a host that holds the base DN itself; for Active Directory, a domain controller of that domain.",
     ),
-    LdapFault.SEARCH_REFUSED: ("The directory refuses the search.", "Let the bind account read people below the base."),
-    LdapFault.MALFORMED: ("What answers there does not speak LDAP as the standard has it.", "Compare host and port."),
-    LdapFault.SURVEYED: ("Another test of this directory is under way.", "Wait until it has ended, and test again."),
-    LdapFault.BUSY: ("The directory is busy.", "Look whether the directory is busy, or name another host first."),
+    LdapFault.SEARCH_REFUSED: ("The directory rejected the search.", "Allow the bind account to read people below the base DN."),
+    LdapFault.MALFORMED: ("The server's response is not valid LDAP.", "Check the host and port."),
+    LdapFault.SURVEYED: ("Another test of this directory is running.", "Wait until it is complete, then run the test again."),
+    LdapFault.BUSY: ("The directory is busy.", "Check the load of the directory, or list another host first."),
     LdapFault.CUT_SHORT: (
-        "The directory gives the bind account only a part of what there is.",
-        'Raise the limits of size for the bind account; OpenLDAP: limits dn.exact="…" size=unlimited.',
+        "The directory returns only some of the entries to the bind account.",
+        'Raise the size limit for the bind account; OpenLDAP: limits dn.exact="…" size=unlimited.',
     ),
     LdapFault.NO_IDENTITY: (
-        "Nobody has a single value in the attribute of identity.",
-        "Let the bind account read this attribute, or choose the one that your directory has.",
+        "No person has exactly one value in the identity attribute.",
+        "Allow the bind account to read this attribute, or select the attribute that your directory uses.",
     ),
-    LdapFault.TOO_LONG: ("The answer is longer than any of a directory may be.", "Choose a smaller base, or a narrower filter."),
+    LdapFault.TOO_LONG: ("The response of the directory is too large.", "Use a narrower base DN or filter."),
 }
 _TO_CERTIFICATE: Final = (LdapStep.NAME, LdapStep.CONNECTION, LdapStep.START_TLS, LdapStep.CERTIFICATE, LdapStep.BIND)
 _BEFORE_PEOPLE: Final = (*_TO_CERTIFICATE, LdapStep.BASE, LdapStep.FILTER)
 _PASSED: Final = {
-    LdapStep.NAME: "The name has an address.",
-    LdapStep.CONNECTION: "The directory answers.",
-    LdapStep.START_TLS: "The connection goes over to TLS.",
-    LdapStep.CERTIFICATE: "The certificate is valid, and for this host.",
-    LdapStep.BIND: "The directory lets the bind account in.",
+    LdapStep.NAME: "The host name can be resolved.",
+    LdapStep.CONNECTION: "The directory responds.",
+    LdapStep.START_TLS: "The connection uses TLS (StartTLS).",
+    LdapStep.CERTIFICATE: "The certificate is valid for this host.",
+    LdapStep.BIND: "The directory accepted the bind account.",
 }
 
 
@@ -145,7 +154,7 @@ def lines_of_survey(settings: LdapSettings, found: LdapSurvey, domains: frozense
     hosts = ", ".join(found.hosts)
     return [
         *(_passed(step, _PASSED[step], came=hosts) for step in _TO_CERTIFICATE if step is not LdapStep.START_TLS or settings.start_tls),
-        _passed(LdapStep.BASE, "People are looked for here.", came=found.base),
+        _passed(LdapStep.BASE, "Postern searches for people below this base DN.", came=found.base),
         _people(found),
         _identities(settings, found),
         _addresses(settings, found, domains),
@@ -156,17 +165,17 @@ def lines_of_survey(settings: LdapSettings, found: LdapSurvey, domains: frozense
 
 def line_of_sign_in(outcome: BindOutcome, told: str = "", *, found: int = 1, dns: str = "") -> TestedCheck:
     if found == 0:
-        return _failed(LdapStep.SIGN_IN, "Nobody has this name there.", "Compare the name, the sign-in attributes, and the filter.")
+        return _failed(LdapStep.SIGN_IN, "No person with this name was found.", "Check the name, the sign-in attributes and the filter.")
     if found > 1:
         return _failed(
-            LdapStep.SIGN_IN, "Several people have this name.", "Name sign-in attributes that are unique in the directory.", came=dns
+            LdapStep.SIGN_IN, "Several people have this name.", "Use sign-in attributes that are unique in the directory.", came=dns
         )
     if outcome is BindOutcome.RIGHT:
-        return _passed(LdapStep.SIGN_IN, "The directory takes this person's password.", came=dns)
+        return _passed(LdapStep.SIGN_IN, "The directory accepted this person's password.", came=dns)
     return _failed(
         LdapStep.SIGN_IN,
-        f"The directory refuses this person: {outcome.value.replace('_', ' ')}.",
-        "Type the name and the password of somebody who may sign in.",
+        f"The directory rejected this person: {outcome.value.replace('_', ' ')}.",
+        "Enter the name and password of a person who can sign in.",
         came=told,
     )
 
@@ -174,11 +183,15 @@ def line_of_sign_in(outcome: BindOutcome, told: str = "", *, found: int = 1, dns
 def _people(found: LdapSurvey) -> TestedCheck:
     if not found.people:
         return _failed(
-            LdapStep.FILTER, "The filter finds nobody.", "Compare filter and base with the directory.", came="0", expected="1 or more"
+            LdapStep.FILTER,
+            "The filter finds no people.",
+            "Compare the filter and base DN with the directory.",
+            came="0",
+            expected="1 or more",
         )
     number = f"more than {len(found.people)}" if found.are_more else str(len(found.people))
     names = "; ".join(one.dn for one in found.people[:_NAMES_SHOWN])
-    return _passed(LdapStep.FILTER, f"The filter finds {number}.", came=names)
+    return _passed(LdapStep.FILTER, f"The filter finds {number} people.", came=names)
 
 
 def _identities(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:
@@ -191,8 +204,8 @@ def _identities(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:
     if without:
         return _failed(
             LdapStep.IDENTITY,
-            f"{len(without)} of {len(found.people)} have no single value of {attribute.value}.",
-            "Let the bind account read this attribute, or choose the one that your directory has.",
+            f"{len(without)} of {len(found.people)} people do not have exactly one value of {attribute.value}.",
+            "Allow the bind account to read this attribute, or select the attribute that your directory uses.",
             came="; ".join(without[:_NAMES_SHOWN]),
             expected=attribute.value,
         )
@@ -200,11 +213,11 @@ def _identities(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:
     if twice:
         return _failed(
             LdapStep.IDENTITY,
-            "Several people have one identity.",
-            f"Mend {attribute.value} in the directory: it must be each person's own.",
+            "Several people have the same identity.",
+            f"Fix {attribute.value} in the directory: it must be unique for each person.",
             came=", ".join(twice[:_NAMES_SHOWN]),
         )
-    return _passed(LdapStep.IDENTITY, f"Each person has {attribute.value} of their own.")
+    return _passed(LdapStep.IDENTITY, f"{attribute.value} is unique for each person.")
 
 
 def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str]) -> TestedCheck:
@@ -217,17 +230,17 @@ def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str
             outside.append(address)
     addresses = ", ".join([one for one in outside if _ADDRESS.fullmatch(one)][:_NAMES_SHOWN])
     within = len(found.people) - without - len(outside)
-    told = f"{within} addresses are in proved domains, {len(outside)} are not, and {without} people have none."
+    told = f"{within} email addresses are in verified domains, {len(outside)} are not, and {without} people have no email address."
     if not domains:
         return replace(
-            _passed(LdapStep.ADDRESSES, "Your organization has proved no mail domain yet. Until it has, nobody signs in through this."),
-            mend="Add the mail domain of your people to your organization, and prove it.",
+            _passed(LdapStep.ADDRESSES, "No email domain is verified. No one can sign in through this identity provider until one is."),
+            mend="Add the email domain of your people to your organization, and verify it.",
         )
     if found.people and not within:
         return _failed(
             LdapStep.ADDRESSES,
             told,
-            "Prove the mail domain of your people, or name the attribute that has their address.",
+            "Verify the email domain of your people, or enter the attribute that contains their email address.",
             came=addresses,
             expected=", ".join(sorted(domains)),
         )
@@ -240,25 +253,26 @@ def _groups(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:
         return _passed(LdapStep.GROUPS, "Groups are not read.")
     groups = Counter(group for one in found.people for group in one.texts(settings.groups_attribute))
     names = "; ".join(name for name, _ in groups.most_common(_NAMES_SHOWN))
-    return _passed(LdapStep.GROUPS, f"{settings.groups_attribute} names {len(groups)} groups.", came=names)
+    return _passed(LdapStep.GROUPS, f"{settings.groups_attribute} contains {len(groups)} groups.", came=names)
 
 
 def _lockout(settings: LdapSettings, read: LdapLockout | None) -> TestedCheck:
     if read is None:
-        told = f"No policy can be read: the number that was typed counts, {settings.lockout_threshold}."
+        told = f"No lockout policy can be read. The configured lockout threshold applies: {settings.lockout_threshold}."
         return _passed(LdapStep.LOCKOUT, told)
     if read.threshold == 0:
-        return _passed(LdapStep.LOCKOUT, f"The directory locks nobody: the number that was typed counts, {settings.lockout_threshold}.")
-    came = f"{read.threshold} in {read.seconds // 60} min" if read.seconds else f"{read.threshold}, never forgotten"
+        told = f"The directory locks no accounts. The configured lockout threshold applies: {settings.lockout_threshold}."
+        return _passed(LdapStep.LOCKOUT, told)
+    came = f"{read.threshold} in {read.seconds // 60} min" if read.seconds else f"{read.threshold}, without a time limit"
     if can_lock_anybody(read.threshold) and not settings.accepts_lockouts:
         return _failed(
             LdapStep.LOCKOUT,
-            "The directory locks people after so few wrong passwords that a stranger can lock anybody here.",
-            "Raise the threshold in the directory, or say yes to that in accepts_lockouts.",
+            "The directory locks accounts after so few wrong passwords that a stranger can lock any account.",
+            "Raise the threshold in the directory, or accept this with accepts_lockouts.",
             came=came,
             expected="3 or more",
         )
-    return _passed(LdapStep.LOCKOUT, "We stop before the directory locks somebody.", came=came)
+    return _passed(LdapStep.LOCKOUT, "Postern stops before the directory locks an account.", came=came)
 
 
 def _passed(step: LdapStep, told: str, *, came: str = "") -> TestedCheck:

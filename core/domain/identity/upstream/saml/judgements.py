@@ -78,12 +78,16 @@ def judge_proof(proof: AnswerProof, expected: Expected) -> Checks:
         since = f"SHA-256 {proof.fingerprint}, valid from {_detailed(proof.valid_from)}"
         certificate = faults.CERTIFICATE_NOT_YET.found(came=since, expected=f"a certificate that is valid on {_detailed(expected.now)}")
     else:
-        certificate = passed(CheckName.CERTIFICATE, "The certificate that signed is known and valid.", came=named)
-    how = f"It is encrypted with {proof.encryption}, and our key opens it." if proof.encryption else "The assertion is not encrypted."
+        certificate = passed(CheckName.CERTIFICATE, "The signing certificate is known and valid.", came=named)
+    how = (
+        f"It is encrypted with {proof.encryption}, and Postern's key decrypts it."
+        if proof.encryption
+        else "The assertion is not encrypted."
+    )
     return judged(
         (
             passed(CheckName.ENCRYPTION, how),
-            passed(CheckName.SIGNATURE, f"The signature of {proof.what} is good."),
+            passed(CheckName.SIGNATURE, f"The signature of {proof.what} is valid."),
             passed(CheckName.ALGORITHM, f"It is signed with {proof.algorithm}."),
             certificate,
         )
@@ -132,7 +136,7 @@ def judge_assertion(
 
 def _status(received: ReceivedResponse) -> Check:
     if received.status == Status.SUCCESS.value:
-        return passed(CheckName.STATUS, "The directory says that the person has signed in.")
+        return passed(CheckName.STATUS, "The identity provider states that the person signed in.")
     codes = " / ".join(filter(None, (_last(received.status), _last(received.status_below))))
     # Directories write the person's name and address into the message.
     told = f"{codes}: {received.status_message}" if received.status_message else codes
@@ -147,7 +151,7 @@ def _request(named: str | None, expected: Expected) -> Check:
         return faults.NO_REQUEST_NAMED.found(expected=expected.request_id)
     if named != expected.request_id:
         return faults.OTHER_REQUEST.found(came=named, expected=expected.request_id)
-    return passed(CheckName.IN_RESPONSE_TO, "The answer is for the request that this browser began.", came=named)
+    return passed(CheckName.IN_RESPONSE_TO, "The response is for the request from this browser.", came=named)
 
 
 def _destination(received: ReceivedResponse, expected: Expected) -> Check:
@@ -155,10 +159,12 @@ def _destination(received: ReceivedResponse, expected: Expected) -> Check:
         # SAML bindings, section 3.5.5.2: a signed message says where it goes. The recipient of the assertion is checked in any case.
         if received.signed:
             return faults.NO_DESTINATION.found(expected=expected.acs_url)
-        return passed(CheckName.DESTINATION, "The answer names no address, and need not, since the response itself is not signed.")
+        return passed(
+            CheckName.DESTINATION, "The response names no destination. It does not have to, because the response itself is not signed."
+        )
     if received.destination != expected.acs_url:
         return faults.OTHER_DESTINATION.found(came=received.destination, expected=expected.acs_url)
-    return passed(CheckName.DESTINATION, "The answer was made for this address.", came=received.destination)
+    return passed(CheckName.DESTINATION, "The response was issued for this URL.", came=received.destination)
 
 
 def _outer_issuer(received: ReceivedResponse, expected: Expected) -> Sequence[Check]:
@@ -173,7 +179,7 @@ def _issuer(named: str, expected: Expected) -> Check:
         return faults.NO_ISSUER.found(expected=expected.issuer)
     if named != expected.issuer:
         return faults.OTHER_ISSUER.found(came=named, expected=expected.issuer)
-    return passed(CheckName.ISSUER, "The answer was made by the directory that the connection names.", came=named)
+    return passed(CheckName.ISSUER, "The response was issued by the configured identity provider.", came=named)
 
 
 def _confirmation(confirmations: Sequence[ReceivedConfirmation], expected: Expected) -> Iterable[Check]:
@@ -189,7 +195,7 @@ def _confirmation(confirmations: Sequence[ReceivedConfirmation], expected: Expec
         elif said.recipient != expected.acs_url:
             yield faults.OTHER_RECIPIENT.found(came=said.recipient, expected=expected.acs_url)
         else:
-            yield passed(CheckName.RECIPIENT, "The assertion may be used at this address.", came=said.recipient)
+            yield passed(CheckName.RECIPIENT, "The assertion can be used at this URL.", came=said.recipient)
 
 
 def _audience(said: ReceivedAssertion, expected: Expected) -> Check:
@@ -215,12 +221,13 @@ def restricts_proxying(proxies: Sequence[ReceivedProxying], entity_id: str) -> b
 def _applications(said: ReceivedAssertion, expected: Expected) -> Check:
     proxies = said.conditions.proxies
     if not restricts_proxying(proxies, expected.entity_id):
-        return passed(CheckName.APPLICATIONS, "The directory lets the person go on to applications.")
+        return passed(CheckName.APPLICATIONS, "The identity provider allows the person to sign in to applications.")
     came = "; ".join(f"Count {one.count}" if one.count is not None else ", ".join(one.audiences) for one in proxies)
     return passed(
         CheckName.APPLICATIONS,
-        "The directory lets the person use the pages of this installation alone (ProxyRestriction): every application is refused."
-        " Take the restriction out at the directory, or let it name us, if people shall go on to applications.",
+        "The identity provider allows the person to use only the pages of this installation (ProxyRestriction), so sign-in to "
+        "every application is denied. To allow applications, remove the restriction at the identity provider, or add Postern's "
+        "entity ID to it.",
         came=f"ProxyRestriction {came}",
         expected=f"no ProxyRestriction, or one with {expected.entity_id}",
     )
@@ -270,14 +277,14 @@ def _authentication(said: ReceivedAssertion, expected: Expected) -> Check:
             return faults.OTHER_CONTEXT.found(came=how, expected=wanted)
         return passed(
             CheckName.AUTHENTICATION,
-            "The person signed in there in another way than the connection asks for. This is refused once the connection was tested again.",
+            "The person signed in there with another method than required. After the identity provider is tested again, this is denied.",
             came=f"{_detailed(at)}, {how}",
             expected=wanted,
         )
     # Microsoft's directories say there what others say in the context.
     more = (value for one in said.attributes if one.name == METHODS_OF_MICROSOFT for value in one.values)
     told = ", ".join((_detailed(at), how, *more))
-    return passed(CheckName.AUTHENTICATION, "The directory says when and how the person signed in.", came=told)
+    return passed(CheckName.AUTHENTICATION, "The identity provider states when and how the person signed in.", came=told)
 
 
 def _lowest_status(received: ReceivedResponse) -> str:

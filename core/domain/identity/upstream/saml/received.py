@@ -130,9 +130,9 @@ def _subject(said: ReceivedAssertion, expected: Expected) -> Check:
     subject = values[0]
     if len(subject) > LONGEST_SUBJECT or not subject.isprintable():
         return faults.UNUSABLE_SUBJECT.found(came=subject, expected=wanted, personal=True)
-    words = "The name is there by which the connection recognises people."
+    words = "The subject that identifies people is present."
     if name_id is not None and name_id.format == NameIdFormat.EMAIL.value:
-        words += " It is an email address: if the directory gives the address to somebody else later, they get this person's place."
+        words += " It is an email address: if it is assigned to another person later, that person gets access to this account."
     return passed(CheckName.SUBJECT, words, came=subject, expected=wanted, personal=True)
 
 
@@ -149,7 +149,7 @@ def _name_id_fault(name_id: DirectoryNameId, expected: Expected) -> Check | None
 def _address(said: ReceivedAssertion, mapping: AttributeMapping) -> Check:
     wanted = " or ".join("NameID" if one == NAME_ID else one for one in mapping.email)
     if not mapping.email:
-        words = "The mapping names no attribute for the email address, so that only people who are connected already can sign in."
+        words = "The mapping has no attribute for the email address, so only people who are already linked can sign in."
         return passed(CheckName.ADDRESS, words)
     values = _first_of(mapping.email, said)
     if not values:
@@ -158,13 +158,13 @@ def _address(said: ReceivedAssertion, mapping: AttributeMapping) -> Check:
     before, at, domain = address.rpartition("@")
     if len(address) > _LONGEST_ADDRESS or not address.isprintable() or " " in address or not (before and at and domain):
         return faults.UNUSABLE_ADDRESS.found(came=address, expected=wanted, personal=True)
-    return passed(CheckName.ADDRESS, "An email address is there.", came=address, expected=wanted, personal=True)
+    return passed(CheckName.ADDRESS, "An email address was received.", came=address, expected=wanted, personal=True)
 
 
 def _attributes(mapping: AttributeMapping, values: Mapping[str, Sequence[str]], said: ReceivedAssertion) -> Check:
     missing = [f"{part} ({' or '.join(getattr(mapping, part))})" for part, found in values.items() if getattr(mapping, part) and not found]
     missing += [f"{key} ({attribute})" for attribute, key in mapping.fields.items() if not _values(attribute, said)]
-    words = f"Nothing came for: {shown(', '.join(missing))}." if missing else "Every attribute of the mapping came."
+    words = f"No value was received for: {shown(', '.join(missing))}." if missing else "Every attribute of the mapping was received."
     return passed(CheckName.ATTRIBUTES, words, came=_names(said.attributes))
 
 

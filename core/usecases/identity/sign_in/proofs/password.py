@@ -47,7 +47,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 class PasswordBreached(Unauthorized):
     """The password is right, and opens nothing any more."""
 
-    text = "The password stands in lists of stolen passwords: choose another by the link that was mailed to you"
+    text = "The password is in a list of breached passwords: choose another with the link that was emailed to you"
 
     def __init__(self) -> None:
         super().__init__(words="password_breached_at_sign_in")

@@ -17,7 +17,7 @@ from core.domain.identity.upstream.directory_visits import DirectoryFactor, Dire
 from core.frozen import Frozen
 from ports.unit_of_work import UnitOfWork
 
-WRONG_PASSWORD: Final = "The e-mail address or the password is wrong"  # noqa: S105 - a sentence
+WRONG_PASSWORD: Final = "The email address or the password is wrong"  # noqa: S105 - a sentence
 CHANGED: Final = "the account changed while the proof was checked"
 
 
@@ -31,7 +31,7 @@ class Overtaken(Unauthorized):
 class EmailNotVerified(Unauthorized):
     """The password is right, and nobody has proved the address yet."""
 
-    text = "The e-mail address is not verified: open the link that was mailed to it"
+    text = "The email address is not verified: open the link that was sent to it"
 
     def __init__(self) -> None:
         super().__init__(words="email_not_verified")

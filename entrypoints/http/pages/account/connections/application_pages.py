@@ -167,7 +167,7 @@ async def _own(call: AnyCall, postern: Postern) -> ApplicationAccess:
     for one in await postern.federation.consents.list(call.caller.user):
         if one.service == call.path.service_id:
             return one
-    raise NotFound("There is no such application", words="service_unknown")
+    raise NotFound("Application not found", words="service_unknown")
 
 
 def _allowed(scope: str) -> str:

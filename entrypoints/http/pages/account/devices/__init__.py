@@ -98,7 +98,7 @@ async def revoke_own_device(call: Call[BoundForm, None, DevicePagePath], postern
     try:
         await postern.identity.devices.revoke(call.caller, DeviceId(call.path.device_id), call.actor)
     except Forbidden:
-        raise NotFound("There is no such device", words="device_unknown") from None
+        raise NotFound("Device not found", words="device_unknown") from None
     except BadRequest as refusal:
         return Answer(_ask(call, postern, await _own(call, postern), refusal), 400)
     return back_to(DEVICES, "revoked")
@@ -123,7 +123,7 @@ async def _own(call: AnyCall, postern: Postern) -> Device:
     try:
         return await postern.identity.devices.get(call.caller.user, DeviceId(call.path.device_id))
     except Forbidden:
-        raise NotFound("There is no such device", words="device_unknown") from None
+        raise NotFound("Device not found", words="device_unknown") from None
 
 
 def _device(

@@ -164,7 +164,7 @@ async def show_organization(call: Call[None, Done, OrganizationPath], postern: P
                 set_up=set_up_first(f"{ORGANIZATIONS}/{one.organization.slug}"),
                 done=_OPENED.get(call.query.done, ""),
             )
-    raise NotFound("There is no such organization", words="organization_unknown")
+    raise NotFound("Organization not found", words="organization_unknown")
 
 
 @page.get(_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
@@ -269,7 +269,7 @@ async def _own(call: AnyCall, postern: Postern) -> tuple[OwnInvitation, Token]:
     for one, token in await postern.tenancy.invitations.list_own(call.caller):
         if one.id == call.path.invitation_id:
             return one, token
-    raise NotFound("There is no such invitation", words="invitation_unknown")
+    raise NotFound("Invitation not found", words="invitation_unknown")
 
 
 def _asked(call: AnyCall, postern: Postern, invitation: OwnInvitation, token: Token, refusal: Refusal | None = None) -> bytes:

@@ -44,18 +44,23 @@ def test_a_good_directory_passes_every_line() -> None:
 @pytest.mark.parametrize(
     ("step", "found", "settings", "expected"),
     [
-        (LdapStep.FILTER, survey(), None, (False, "finds nobody")),
+        (LdapStep.FILTER, survey(), None, (False, "finds no people")),
         (LdapStep.FILTER, survey(person(), are_more=True), None, (True, "more than 1")),
-        (LdapStep.IDENTITY, survey(person(entryuuid=[])), None, (False, "1 of 1 have no single value")),
-        (LdapStep.IDENTITY, survey(person(1), person(1)), None, (False, "Several people have one identity")),
-        (LdapStep.ADDRESSES, survey(person(), person(1, mail=[]), person(2, mail=[b"x@y.example"])), None, (True, "1 addresses are in")),
-        (LdapStep.ADDRESSES, survey(person(mail=[b"x@y.example"])), None, (False, "0 addresses are in")),
+        (LdapStep.IDENTITY, survey(person(entryuuid=[])), None, (False, "1 of 1 people do not have exactly one value")),
+        (LdapStep.IDENTITY, survey(person(1), person(1)), None, (False, "Several people have the same identity")),
+        (
+            LdapStep.ADDRESSES,
+            survey(person(), person(1, mail=[]), person(2, mail=[b"x@y.example"])),
+            None,
+            (True, "1 email addresses are in"),
+        ),
+        (LdapStep.ADDRESSES, survey(person(mail=[b"x@y.example"])), None, (False, "0 email addresses are in")),
         (LdapStep.GROUPS, survey(person()), LdapSettings(groups_attribute=""), (True, "not read")),
-        (LdapStep.GROUPS, survey(person()), None, (True, "names 1 groups")),
-        (LdapStep.LOCKOUT, survey(person(), lockout=LdapLockout(0, 0)), None, (True, "locks nobody")),
-        (LdapStep.LOCKOUT, survey(person(), lockout=LdapLockout(10, 60)), None, (True, "stop before")),
-        (LdapStep.LOCKOUT, survey(person(), lockout=LdapLockout(2, 60)), None, (False, "a stranger can lock anybody")),
-        (LdapStep.LOCKOUT, survey(person(), lockout=LdapLockout(2, 60)), LdapSettings(accepts_lockouts=True), (True, "stop before")),
+        (LdapStep.GROUPS, survey(person()), None, (True, "contains 1 groups")),
+        (LdapStep.LOCKOUT, survey(person(), lockout=LdapLockout(0, 0)), None, (True, "locks no accounts")),
+        (LdapStep.LOCKOUT, survey(person(), lockout=LdapLockout(10, 60)), None, (True, "stops before")),
+        (LdapStep.LOCKOUT, survey(person(), lockout=LdapLockout(2, 60)), None, (False, "a stranger can lock any account")),
+        (LdapStep.LOCKOUT, survey(person(), lockout=LdapLockout(2, 60)), LdapSettings(accepts_lockouts=True), (True, "stops before")),
     ],
 )
 def test_each_line_says_what_it_found(step: LdapStep, found: LdapSurvey, settings: LdapSettings | None, expected: tuple[bool, str]) -> None:
@@ -87,11 +92,11 @@ def test_a_directory_that_never_forgets_is_named_so() -> None:
     (told,) = [
         one for one in lines_of_survey(LdapSettings(), survey(person(), lockout=LdapLockout(5, 0)), DOMAINS) if one.name == "ldap_lockout"
     ]
-    assert told.came == "5, never forgotten"
+    assert told.came == "5, without a time limit"
 
 
 def test_without_a_proved_domain_the_line_of_addresses_says_so() -> None:
-    assert line(LdapStep.ADDRESSES, survey(person()), domains=frozenset())[1].startswith("Your organization has proved no mail domain")
+    assert line(LdapStep.ADDRESSES, survey(person()), domains=frozenset())[1].startswith("No email domain is verified")
 
 
 @pytest.mark.parametrize(
@@ -115,6 +120,6 @@ def test_each_fault_has_words_and_a_change_that_helps(fault: LdapFault) -> None:
 
 def test_the_sign_in_of_a_person_is_a_line() -> None:
     assert line_of_sign_in(BindOutcome.RIGHT, dns="uid=ada").state is CheckState.PASSED
-    assert "Nobody" in line_of_sign_in(BindOutcome.UNKNOWN, found=0).told
+    assert "No person" in line_of_sign_in(BindOutcome.UNKNOWN, found=0).told
     assert "Several" in line_of_sign_in(BindOutcome.UNKNOWN, found=2).told
     assert "password expired" in line_of_sign_in(BindOutcome.PASSWORD_EXPIRED, "data 532").told

@@ -142,7 +142,7 @@ def _name(provider: str) -> str:
     try:
         return NAMES[Provider(provider)]
     except ValueError:
-        raise NotFound("There is no such provider") from None
+        raise NotFound("Provider not found") from None
 
 
 def _above(visit: PageVisit) -> tuple[tuple[str, str], ...]:

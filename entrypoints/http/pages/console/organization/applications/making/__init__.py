@@ -3,7 +3,7 @@
 Lines for frameworks: what an application needs to sign people in, with the values of the application filled in.
 
 Each framework has a file in `framework_lines`: blocks, each below a line `== ` with what it is. A block `environment` names the variables
-that the program reads, `install` and `run` are for a shell, `what checks access tokens` is for another program, and every other one is the
+that the program reads, `install` and `run` are for a shell, `access token validation` is for the API, and every other one is the
 content of the file that its line names. A tested framework has a whole program: tests/starts runs it as it stands, and the guides of
 docs/guides/start show the same blocks.
 
@@ -28,7 +28,7 @@ _HEAD: Final = "== "
 _EXAMPLE: Final = "https://app.example.com"
 LOCAL: Final = "http://localhost:3000"
 """Where a framework's program runs on the developer's machine. It is not the host of a Postern there, so that cookies stay apart."""
-CHECKS: Final = "what checks access tokens"
+CHECKS: Final = "access token validation"
 
 
 class ApplicationKind(StrEnum):
@@ -103,7 +103,7 @@ class FrameworkLines(NamedTuple):
 
     @property
     def program(self) -> Sequence[LinesBlock]:
-        """The blocks that make the program, without what checks access tokens elsewhere."""
+        """The blocks that make the program, without access token validation, which runs elsewhere."""
         return [one for one in self.blocks if not one.place.startswith(CHECKS)]
 
 
