@@ -412,20 +412,24 @@ def _own(*, waiting: Sequence[Mapping[str, Any]], blocked: Sequence[Mapping[str,
     return OwnRequests(waiting=convert(waiting, list[WaitingRequest]), blocked=convert(blocked, list[BlockedClient]))
 
 
+def _asked_api(audience: TokenAudience | None) -> Mapping[str, Any]:
+    if audience is None:
+        return {"resource": None, "identifier": None, "foreign_scopes": []}
+    return {"resource": audience.id, "identifier": audience.identifier, "foreign_scopes": list(audience.scopes)}
+
+
 class BackchannelRequestRows(OnStatements):
     """Implements `ports.federation.oauth.BackchannelRequestStore`."""
 
     async def add(self, new: NewBackchannelRequest) -> bool:
-        asked, audience = new.asked, new.audience
+        asked = new.asked
         parameters = {
             **values_of(asked),
             **values_of(new),
             "email_key": storable_text(Email(asked.login_hint).key),
             "person": asked.person,
             "scopes": list(asked.scopes),
-            "resource": None if audience is None else audience.id,
-            "identifier": None if audience is None else audience.identifier,
-            "foreign_scopes": [] if audience is None else list(audience.scopes),
+            **_asked_api(new.audience),
             "message": None if asked.binding_message is None else storable_text(asked.binding_message),
             "interval": AFAR_INTERVAL,
             "expires_at": new.expires_at,

@@ -423,8 +423,14 @@ def _with_secret(made: HookWithSecret) -> HookSecretRecord:
 
 
 def _no_hook(unasked: UnaskedAccess) -> HookRecord:
-    counts = {"listed_only": unasked.listed_members, "user_keys": unasked.user_keys}
-    return HookRecord(**_NOTHING, point=HookPoint.SIGN_IN, has_secret=False, is_held=False, **counts)
+    return HookRecord(
+        point=HookPoint.SIGN_IN,
+        has_secret=False,
+        is_held=False,
+        listed_only=unasked.listed_members,
+        user_keys=unasked.user_keys,
+        **_NOTHING,
+    )
 
 
 _exchange = shown(HookExchange, HookExchangeRecord, why=lambda one: one.why or None, answered=lambda one: one.answered or None)
