@@ -95,7 +95,8 @@ def _said(table: Table) -> str:
         if one.unshown:
             unshown.setdefault(one.unshown, []).append(column)
     exported = "; ".join((shown, *(f"without {_listed(columns)}, because {reason}" for reason, columns in unshown.items())))
-    erased = f"erased {table.forgotten}" if (table.forgotten or "").startswith("by ") else f"not erased separately, because {table.forgotten}"
+    how = table.forgotten or ""
+    erased = f"erased {how}" if how.startswith("by ") else f"not erased separately, because {how}"
     return f"Exported: {exported}. Erasure request: {erased}."
 
 

@@ -42,7 +42,7 @@ _EACH_DIFFERS: Final = "Each token has its own"
 
 
 class SignInRule(StrEnum):
-    """The rule that decides whether the person may sign in to the service."""
+    """The rule that decides whether the person can sign in to the service."""
 
     ACCOUNT_DEACTIVATED = "account_deactivated"
     ORGANIZATION_NOT_ACTIVE = "organization_not_active"

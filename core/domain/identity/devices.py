@@ -16,7 +16,7 @@ from core.frozen import Frozen
 
 
 class DeviceType(StrEnum):
-    """The kind of client that signs in."""
+    """The type of client that signs in."""
 
     BROWSER = "browser"
     MOBILE = "mobile"

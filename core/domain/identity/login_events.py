@@ -23,7 +23,9 @@ from core.frozen import Frozen
 
 
 class LoginFailure(StrEnum):
-    """A closed list: it is the label of a metric."""
+    """Why a sign-in failed."""
+
+    # A closed list: it is the label of a metric.
 
     UNKNOWN_ACCOUNT = "unknown_account"
     WRONG_PASSWORD = "wrong_password"  # noqa: S105 - a reason, not a password

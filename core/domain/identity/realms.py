@@ -13,7 +13,7 @@ from core.frozen import Frozen
 
 
 class LoginPolicy(StrEnum):
-    """The sign-in methods that people of a domain may use."""
+    """The sign-in methods that people of an email domain can use."""
 
     PASSWORD_ALLOWED = "password_allowed"  # noqa: S105 - a policy, not a password
     UPSTREAM_ONLY = "upstream_only"

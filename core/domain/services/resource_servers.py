@@ -59,7 +59,7 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 class Admits(StrEnum):
-    """The applications of the organization that may request tokens."""
+    """The applications of the organization that can request tokens."""
 
     ALL = "all"
     NAMED = "named"

@@ -23,7 +23,7 @@ IN_A_SERVICE: Final = "This cannot be done with a token for a service"
 
 
 class MembershipOrigin(StrEnum):
-    """How a person became a member. For display only: decisions use `Membership.own_since`."""
+    """How a person became a member. For information only; it decides nothing."""
 
     FOUNDED = "founded"
     ACCEPTED = "accepted"

@@ -47,7 +47,7 @@ _PASTED: Final = Form(limit=3 * LONGEST_ERROR + 1024)
 
 class PastedError(msgspec.Struct, frozen=True):
     text: str = ""
-    """What a program printed. It may be anything."""
+    """The output of a client with the error. It can be any text."""
 
 
 class _Made(Frozen):
@@ -74,7 +74,10 @@ class Description:
     def _endpoint(self) -> Endpoint:
         @endpoint.get("/openapi.json", caller=ANYONE, limit=UNLIMITED, tags=("operations",), cache="public, max-age=300")
         async def openapi(_call: Call, _postern: Postern) -> bytes:
-            """Get this description as an OpenAPI 3.1 document"""
+            """Get the OpenAPI document
+
+            Return the description of this API as an OpenAPI 3.1 document.
+            """
             return (await self._once()).document
 
         return openapi

@@ -28,25 +28,25 @@ Json = dict[str, Any]
 _IN_PERSON: Final = "_in_person"
 _OF_INACTIVE: Final = "_of_inactive"
 _CALLERS: Final = {
-    "anyone": "Everybody, without a token",
+    "anyone": "Anyone, without a token",
     "user": "Signed-in users",
-    "own_user": "Signed-in users, but not with the token of a service",
-    "person": "Signed-in users, but not with the token of a service",
-    "own_person": "Signed-in users, but not with the token of a service",
-    "leaving": "Holders of an access token, even one that has expired",
-    "client": "Services, by their client id and their secret or key, or as public clients by their id alone",
+    "own_user": "Signed-in users, but not with a token of a service",
+    "person": "Signed-in users, but not with a token of a service",
+    "own_person": "Signed-in users, but not with a token of a service",
+    "leaving": "Holders of an access token, even an expired one",
+    "client": "Services, with their client ID and their secret or key; public clients with only their client ID",
     "openid": "Applications with a session that a person opened for the application",
     "buyer": "Members of the organization, and users with a session in the service",
-    "signal_receiver": "Applications of whose signals an owner has turned on some, with a token of their own",
+    "signal_receiver": "Applications for which an owner has enabled signals, with their own token",
     "scim": "Directories, with a SCIM token of the organization",
-    "in_flow": "Everybody, with a browser",
-    "browser_or_nobody": "Everybody, with a browser",
+    "in_flow": "Anyone, with a browser",
+    "browser_or_nobody": "Anyone, with a browser",
     "preauthenticated": "Holders of a pre-auth token",
     "platform_owner": "Platform owners",
     "member": "Members of the organization",
     "owner": "The owner of the organization",
 }
-_FORMATS: Final = {"date-time": "moment", "uuid": "UUID"}
+_FORMATS: Final = {"date-time": "timestamp", "uuid": "UUID"}
 _BOUNDS: Final = (("minLength", "maxLength", " characters"), ("minimum", "maximum", ""), ("minItems", "maxItems", " items"))
 
 
@@ -69,7 +69,7 @@ def caller_in_words(operation: Json) -> str:
     elif any("api_key" in scheme for scheme in operation["security"]):
         words = f"API keys with the permission `{rule}`"
     else:
-        words = f"Members of the organization whose role permits `{rule}`"
+        words = f"Members of the organization with the permission `{rule}`"
     if name.endswith(_OF_INACTIVE):
         words += ", even if the organization is suspended or pending"
     in_person = _IN_PERSON in name or rule.startswith("own_")

@@ -71,12 +71,12 @@ def _is_shown(name: str, field: Json, schema: Json) -> bool:
 # and go.
 WAYS: Final[Mapping[str, str]] = {
     "after": "The response has `next`. Send it as `after` in the next request. On the last page, `next` is null.",
-    "page": "The request has the number of the `page`, from 1, and the entries on a page as `limit`. The last page is not full.",
-    "offset": "The request has the number of entries to skip as `offset`, and the maximum number of entries as `limit`.",
-    "limit": "The response has the first entries, up to `limit`. The rest cannot be requested.",
-    "scim": "The request has the first entry as `startIndex`, from 1, and the number of entries as `count` (RFC 7644 section 3.4.2.4).",
-    "token": "The response has `page.next_token`. Send it as `page.token` in the next request. On the last page it is empty.",
-    "whole": "One response contains the whole list. If only the last entries are kept, the description of the operation says so.",
+    "page": "Send the page number as `page`, starting with 1, and the page size as `limit`. A page with fewer entries is the last one.",
+    "offset": "Send the number of entries to skip as `offset`, and the maximum number of entries as `limit`.",
+    "limit": "The response has the first entries, up to `limit`. You cannot request the rest.",
+    "scim": "Send the first entry as `startIndex`, starting with 1, and the number of entries as `count` (RFC 7644 section 3.4.2.4).",
+    "token": "The response has `page.next_token`. Send it as `page.token` in the next request. On the last page, it is empty.",
+    "whole": "One response contains the whole list. If only the last entries are kept, the description of the operation states this.",
 }
 # The fields of a request that tell the way. The first way with all its fields is the way of the list.
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
@@ -110,22 +110,22 @@ TAGS: Final[Mapping[str, str]] = {
     "registration": "Register an account, verify its email address, and reset the password. Under load, Postern's pages require a bot"
     " challenge; endpoints respond with 429 above a limit.",
     "sign-in": "Sign in, stay signed in, and sign out.",
-    "account": "Your own account.",
+    "account": "Manage your own account.",
     "devices": "The browsers and apps that you sign in with.",
-    "mfa": "Your MFA: the codes of an authenticator app, and backup codes.",
-    "privacy": "Export all data about a person, or erase the data.",
-    "passkeys": "Your passkeys, which sign you in without a password.",
+    "mfa": "Manage your MFA: the codes of an authenticator app, and backup codes.",
+    "privacy": "Export or erase all data about a person.",
+    "passkeys": "Manage your passkeys, which sign you in without a password.",
     "services": "The applications of an organization, and their client secrets.",
-    "proposals": "Configuration files that await an owner's approval for one day. The owner applies exactly the proposed plan.",
+    "proposals": "Configuration files that await an owner's approval for 1 day. The owner applies exactly the proposed plan.",
     "risk": "Risk policies for sign-ins, and the sign-ins that they matched.",
     "trusted-issuers": "Workload identity federation: issuers whose signed tokens replace a secret for build jobs and clusters.",
-    "resource-servers": "The APIs of an organization that tokens are issued for.",
-    "user-keys": "User API keys: the keys that users of a service create for its API.",
+    "resource-servers": "The APIs of an organization for which Postern issues tokens.",
+    "user-keys": "User API keys, which the users of a service create for its API.",
     "api-keys": "API keys that a service's own servers send to the endpoints under `/api/service`.",
     "setup-links": "Links for a customer's administrator without an account, to set up an organization's connections.",
-    "management-keys": "Management API keys: keys for scripts that call the endpoints of an organization, or of the platform, that"
-    " name a capability.",
-    "claims": "Custom claims: what tokens and assertions contain about people besides the standard claims.",
+    "management-keys": "Management API keys for scripts. A key can call the endpoints of an organization, or of the platform, that state a"
+    " required capability.",
+    "claims": "Custom claims: data about people in tokens and assertions, in addition to the standard claims.",
     "plans": "The plans that a service offers its users, and their prices.",
     "billing": "Buy plans on the payment provider's pages, and receive the provider's reports.",
     "rights": "The roles and permissions of a service, and their assignments.",
@@ -139,22 +139,22 @@ TAGS: Final[Mapping[str, str]] = {
     "sign-in-domains": "How people of an organization's email domains sign in and become members.",
     "members": "The members of an organization, and its owner.",
     "fields": "Profile fields of an organization or of the installation, and their values.",
-    "roles": "Custom roles of an organization, besides the built-in owner, admin and member.",
+    "roles": "Custom roles of an organization, in addition to the built-in roles owner, admin and member.",
     "teams": "Teams of an organization's members. A team can have a role of the organization, and roles of its services.",
-    "invitations": "Invite people to become members, and answer an invitation.",
+    "invitations": "Invite people to become members, and answer invitations.",
     "webhooks": "Send the events of an organization to webhooks, and view the deliveries of each event.",
-    "hooks": "Sign-in hooks: a URL that Postern calls before a sign-in, and that can only make it stricter. Owners set and enforce hooks.",
-    "siem": "Stream the audit log and the sign-ins to your SIEM.",
-    "analytics": "Sign-in statistics.",
+    "hooks": "Sign-in hooks: URLs that Postern calls before a sign-in, and that can only make it stricter. Owners set and enforce hooks.",
+    "siem": "Stream the audit log and the sign-ins of an organization to its SIEM.",
+    "analytics": "Sign-in statistics of an organization and its services.",
     "scim": "Provision the people of an organization by SCIM 2.0, and view the SCIM requests.",
-    "audit": "The audit log: the changes in an organization, and who made them.",
-    "platform": "Manage the whole installation. Only platform owners can.",
+    "audit": "The audit log: the changes in an organization, and the people and keys that made them.",
+    "platform": "Manage the whole installation. Only platform owners can do this.",
     "installation": "The audit log, the failed jobs, the keys and the settings of the installation. Only platform owners can view them.",
     "installation-texts": "Custom texts of the installation, and a platform owner's approval of organizations' custom texts.",
     "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, user info, and the discovery documents.",
     "provisioning": "Outbound provisioning by SCIM: connections to applications' systems, sync runs, and provisioned users.",
-    "signals": "Shared signals (SSF 1.0): applications receive events about revoked sessions and changed credentials. Owners turn them on.",
-    "saml": "SAML 2.0: a service as the identity provider of a service provider.",
+    "signals": "Shared signals (SSF 1.0): applications receive events about revoked sessions and changed credentials. Owners enable them.",
+    "saml": "SAML 2.0: Postern as the identity provider of a service.",
     "keys": "The public keys that verify access tokens.",
     "configuration": "Configuration as code: export all settings as one document, plan a change, and apply it.",
     "operations": "Health, metrics and this API description. These endpoints have no rate limit.",
@@ -176,7 +176,9 @@ _HEADERS: Final[Mapping[str, Json]] = {
     },
 }
 _OF_ALL: Final = (_REQUEST_ID,)
-_PAGING: Final = "Each list operation has its pagination in `x-paging`:" + "\n".join(f"- `{way}`: {text}" for way, text in WAYS.items())
+_PAGING: Final = "Each list operation has its way of paging in `x-paging`:\n\n" + "\n".join(
+    f"- `{way}`: {text}" for way, text in WAYS.items()
+)
 _SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _GOOD_ANSWER: Final = "The request succeeded."
 _OTHER_ANSWER: Final = "The request had another outcome."
@@ -203,7 +205,7 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
             "summary": "Single sign-on and identity",
             "description": "Bodies are JSON in UTF-8. Times are ISO 8601 in UTC. A request can have its own ID in `X-Request-Id` (up"
             " to 128 letters, digits, dots, dashes or underscores); the response then has the same ID."
-            " `Accept-Language` sets the language of pages and emails for people who have not chosen a language." + _PAGING,
+            " `Accept-Language` sets the language of pages and emails for people who have not chosen a language.\n\n" + _PAGING,
             "contact": {"name": "The operator of this installation", "url": base_url},
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -321,7 +323,7 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
 
 def _for_keys(needed: Sequence[str]) -> str:
     if not needed:
-        return "Any management API key of the organization may call it, whatever its capabilities."
+        return "Any management API key of the organization can call this endpoint, whatever its capabilities."
     return f"A management API key needs {' and '.join(f'`{word}`' for word in needed)}."
 
 

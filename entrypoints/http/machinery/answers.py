@@ -219,8 +219,8 @@ COOKIES: Final = AnswerHeader(
     f"postern_device={DEVICE_TOKEN.example}; Max-Age=34560000; Path=/; HttpOnly; SameSite=Lax",
     always=False,
 )
-LOCATION: Final = AnswerHeader("Location", "The URL that the browser goes to next.", "https://id.example.org/ui/sign-in")
-KEPT_FOR: Final = AnswerHeader("Cache-Control", "The caches that may store the response, and for how many seconds.", "public, max-age=300")
+LOCATION: Final = AnswerHeader("Location", "The URL that the browser is redirected to.", "https://id.example.org/ui/sign-in")
+KEPT_FOR: Final = AnswerHeader("Cache-Control", "Which caches can store the response, and for how many seconds.", "public, max-age=300")
 
 
 Headers = tuple[tuple[bytes, bytes], ...]

@@ -101,9 +101,7 @@ BackchannelRequestUuid = Annotated[UUID, _described("The request's ID.")]
 AgentGrantUuid = Annotated[UUID, _described("The grant's ID.")]
 SlugOfOrganization = Annotated[Word, _described("The organization's slug."), example("acme")]
 SlugOfService = Annotated[Word, _described("The service's slug."), example("billing")]
-SlugOfRole = Annotated[
-    Word, _described("The slug of the role: `owner`, `admin`, `member`, or one of the organization's own."), example("member")
-]
+SlugOfRole = Annotated[Word, _described("The slug of the role: `owner`, `admin`, `member`, or a custom role."), example("member")]
 EmailAddress = Annotated[str, _described("The email address."), example("ada@example.org")]
 PersonName = Annotated[
     str,

@@ -20,7 +20,7 @@ class Health(msgspec.Struct, frozen=True):
     """The process is up."""
 
     status: Literal["healthy"]
-    """Always `healthy`: an unhealthy process sends no answer."""
+    """Always `healthy`: an unhealthy process sends no response."""
     version: Annotated[str, example("1.0.0")]
     """The version of Postern."""
 
@@ -29,31 +29,33 @@ class Readiness(msgspec.Struct, frozen=True):
     """Whether the process can serve requests."""
 
     status: Literal["ready", "unhealthy"]
-    """`unhealthy` while the database does not answer, or while `reason` says why."""
+    """`unhealthy` if the database does not respond, or if `reason` is set."""
     version: Annotated[str, example("1.0.0")]
     """The version of Postern."""
     database: Literal["connected", "disconnected"]
-    """Whether a trivial query succeeds now or, of several hosts, one answers."""
+    """Whether a simple query succeeds. If the database has several hosts: whether at least one of them responds."""
     reason: str | msgspec.UnsetType = msgspec.UNSET
-    """Why the process cannot serve although the database answers: writes fail, the server cuts statements off, or the clocks differ. If the
-    address of the database names several hosts and none takes writes, each host and its state.
+    """Why the process cannot serve requests although the database responds: writes fail, the server cancels statements, or the clocks
+    differ. If the database has several hosts and none accepts writes: the state of each host.
     """
 
 
 @endpoint.get("/health", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True)
 def get_health(_call: Call, postern: Postern) -> Health:
-    """Check that the process is up, and learn its version
+    """Get the health and the version of the process
 
-    For people and dashboards. The database is not asked: `/health/ready` says whether the process can serve requests.
+    Return the version without querying the database, for people and dashboards. To check whether the process can serve requests, use `GET
+    /health/ready`.
     """
     return Health("healthy", postern.foundation.version)
 
 
 @endpoint.get("/health/live", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True)
 def check_liveness(_call: Call, _postern: Postern) -> NoBody:
-    """Check that the process answers
+    """Check that the process responds
 
-    Meant for a liveness probe. The probe does not look at the database: restarting Postern does not repair a database that is down.
+    Use this endpoint for a liveness probe. It does not query the database, because restarting Postern does not repair a database that is
+    down.
     """
     return NO_BODY
 
@@ -62,9 +64,9 @@ def check_liveness(_call: Call, _postern: Postern) -> NoBody:
 async def check_readiness(_call: Call, postern: Postern) -> Answer[Readiness]:
     """Check that the process can serve requests
 
-    Meant for a readiness probe. The response is 503 while a trivial database query fails, while writes fail, while the server cuts
-    statements off after a few milliseconds, or while the clocks of the process and of the database are more than 30 seconds apart. The
-    response is 200 again once all is well.
+    Use this endpoint for a readiness probe. The response is 503 if a simple database query fails, if writes fail, or if the server cancels
+    statements after a few milliseconds. It is also 503 if the clocks of the process and the database differ by more than 30 seconds. Once
+    the cause is gone, the response is 200 again.
     """
     database = postern.foundation.database
     answers = await database.ping()

@@ -17,15 +17,14 @@ from entrypoints.http.machinery.limits import UNLIMITED
     produces="text/plain; version=0.0.4",
     refuses=(Unauthorized, TokenInvalid),
     may_present=SecurityScheme(
-        "metrics", {"type": "http", "scheme": "bearer", "description": "The operator's `POSTERN_METRICS_TOKEN`, if there is one."}
+        "metrics", {"type": "http", "scheme": "bearer", "description": "The value of `POSTERN_METRICS_TOKEN`, if the operator has set it."}
     ),
 )
 async def get_metrics(call: Call, postern: Postern) -> bytes:
-    """Get the metrics in Prometheus' text format
+    """Get the metrics in the Prometheus text format
 
-    The figures are the sums over all processes of this `postern serve`, and at most a second old. The operator may require a bearer token
-    (`POSTERN_METRICS_TOKEN`). The operator may also serve the metrics at another address (`POSTERN_METRICS_BIND`); then the answer of this
-    path is 404.
+    Return the sums over all processes of this `postern serve`, at most 1 second old. If the operator has set `POSTERN_METRICS_TOKEN`, send
+    it as a bearer token. If the operator serves the metrics at another address (`POSTERN_METRICS_BIND`), the response is 404.
     """
     postern.foundation.scrapes.require_token(call.request.header(b"authorization"))
     return await postern.foundation.scrapes.text()

@@ -58,47 +58,47 @@ LISTED_BY: Final[Mapping[ThingKind, Endpoint]] = {
 
 class SoughtName(msgspec.Struct, frozen=True):
     q: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TEXT), example("crm")]
-    """A part of the name or of the slug, case-insensitive, or an ID."""
+    """Part of the name or slug, case-insensitive, or an ID."""
 
 
 class FoundThingRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A thing that has the text in its name."""
+    """A search result."""
 
     kind: Annotated[ThingKind, example("webhook")]
-    """What it is. `domain` is a domain of people's addresses, `own_domain` the one on which people sign in, an `api` is a resource server.
-    An `invitation` is one that waits for its answer; its name is the address.
+    """The type of the result. `domain` is an email domain, `own_domain` the custom domain, and `api` a resource server. An `invitation` is
+    pending; its name is the email address.
     """
     id: Id
     name: Annotated[str, example("CRM")]
-    """The name of the thing."""
+    """The name of the result."""
     slug: Annotated[str, example("crm")] | None
-    """The slug, or the key of a field or permission; null where the kind has none."""
+    """The slug, or the key of a field or permission; null if the type has no slug."""
     service_slug: Annotated[str, example("billing")] | None
-    """The slug of the service that it belongs to; null if it belongs to none."""
+    """The slug of the service that the result belongs to; null if it belongs to no service."""
     organization_id: UUID | None
-    """The organization; null for a thing of the installation, and for an organization itself."""
+    """The organization's ID; null for an object of the installation, and for an organization itself."""
     organization_slug: Annotated[str, example("acme")] | None
-    """The organization's slug, likewise."""
+    """The organization's slug; null for an object of the installation, and for an organization itself."""
     organization_name: Annotated[str, example("Acme")] | None
-    """The organization's name, likewise."""
+    """The organization's name; null for an object of the installation, and for an organization itself."""
 
 
 class FoundThingList(msgspec.Struct, frozen=True):
-    """The things that were found."""
+    """The search results."""
 
     things: Sequence[FoundThingRecord]
-    """Up to ten of each kind, by kind and name."""
+    """Up to 10 results of each type, sorted by type and name."""
     complete: Annotated[bool, example(True)] = True
-    """False if the installation has more than 100 000 organizations or services: the search reads the newest of them."""
+    """False if the installation has more than 100 000 organizations or services. The search then covers only the newest of them."""
 
 
 @endpoint.get("/api/organizations/{org_slug}/search", caller=MEMBER, tags=("organizations",), verb="search run")
 async def search_things(call: Call[None, SoughtName, OrganizationPath, Member], postern: Postern) -> FoundThingList:
-    """Find things of the organization by a part of their names
+    """Search an organization
 
-    Services with their roles, permissions, claims, plans and API keys; resource servers; teams, roles, fields, open invitations,
-    directories, domains, SCIM tokens, setup links, webhooks, the SIEM and management API keys. You find the kinds that you may list. People
-    are found by `GET /api/organizations/{org_slug}/members` and `GET /api/organizations/{org_slug}/users`.
+    Search by part of a name: services with their roles, permissions, claims, plans and API keys; resource servers; teams, roles, fields,
+    pending invitations, directories, domains, SCIM tokens, setup links, webhooks, the SIEM and management API keys. You find only the types
+    that you can list. To find people, use `GET /api/organizations/{org_slug}/members` and `GET /api/organizations/{org_slug}/users`.
     """
     kinds = [kind for kind, listed in LISTED_BY.items() if admits(listed.caller, call.caller)]
     return FoundThingList([_record(one) for one in await postern.platform.searches.of(call.caller, call.query.q, kinds)])
@@ -106,9 +106,10 @@ async def search_things(call: Call[None, SoughtName, OrganizationPath, Member], 
 
 @endpoint.get("/api/platform/search", caller=PLATFORM_OWNER, tags=("platform",))
 async def search_things_of_platform(call: Call[None, SoughtName, None, Caller], postern: Postern) -> FoundThingList:
-    """Find organizations and services of the installation by a part of their names
+    """Search the organizations and services of the installation
 
-    Also the installation's own tiers, fields and management API keys. Users are found by `GET /api/platform/users/search`.
+    Search by part of a name. The search also covers the installation's tiers, fields and management API keys. To find users, use `GET
+    /api/platform/users/search`.
     """
     found = await postern.platform.searches.everywhere(call.query.q)
     return FoundThingList([_record(one) for one in found.things], found.complete)

@@ -33,15 +33,16 @@ class KeySet(msgspec.Struct, frozen=True):
     """A JSON Web Key Set (RFC 7517 section 5)."""
 
     keys: Annotated[Sequence[dict[str, Any]], example([_KEY])]
-    """The public keys: the one that signs now, the next one, and outgoing ones whose tokens are still valid."""
+    """The public keys: the current signing key, the next one, and earlier keys whose tokens are still valid."""
 
 
 # A rotation publishes the next key long before it signs: verifiers that look every few minutes never meet an unknown one.
 @endpoint.get("/.well-known/jwks.json", caller=ANYONE, limit=UNLIMITED, tags=("keys",), cache="public, max-age=300", origins=Origins.ALL)
 async def get_jwks(_call: Call, postern: Postern) -> KeySet:
-    """Get the keys that verify access tokens and ID tokens
+    """Get the public keys that verify access tokens and ID tokens
 
-    The set includes the next key and outgoing ones. `kid` in a token's header names the key that signed it.
+    Return the current keys, the next keys, and earlier keys whose tokens are still valid. `kid` in a token's header identifies the key that
+    signed it.
     """
     return msgspec.convert(await postern.foundation.signing_keys.published(), KeySet)
 
@@ -57,7 +58,7 @@ _ICON: Final[Statement] = {**_PUBLIC, "produces": "image/x-icon"}
 
 
 class PasskeyEndpoints(msgspec.Struct, frozen=True):
-    """Where a password manager leads a person whose passkey it would keep."""
+    """The pages to which password managers direct people for their passkeys."""
 
     enroll: Annotated[str, example("https://id.example.org/ui/passkeys/add")]
     """The page on which the person adds a passkey."""
@@ -67,9 +68,9 @@ class PasskeyEndpoints(msgspec.Struct, frozen=True):
 
 @endpoint.get(_SECURITY, **_CONTACT)
 def get_security_contact(_call: Call, postern: Postern) -> bytes:
-    """Get the contact for reports of weaknesses (RFC 9116)
+    """Get the contact for vulnerability reports (RFC 9116)
 
-    From the operator's `POSTERN_SECURITY_CONTACT`. Without it, the response is 404.
+    Return the contact in the setting `POSTERN_SECURITY_CONTACT`. If the operator has not set it, the response is 404.
     """
     foundation = postern.foundation
     if not foundation.security_contacts:
@@ -86,18 +87,18 @@ def get_security_contact(_call: Call, postern: Postern) -> bytes:
 
 @endpoint.get("/.well-known/change-password", **_LEADING)
 def open_password_page(_call: Call, postern: Postern) -> Answer[NoBody]:
-    """Open the page on which people change their password
+    """Redirect to the page for changing a password
 
-    Password managers send people to this address of a site.
+    Password managers open this well-known URL when a person wants to change their password.
     """
     return Answer(NO_BODY, 303, ((b"location", f"{postern.foundation.public_url}{PASSWORD}".encode()),))
 
 
 @endpoint.get("/.well-known/passkey-endpoints", **_PUBLIC)
 def get_passkey_endpoints(_call: Call, postern: Postern) -> PasskeyEndpoints:
-    """Get the pages for passkeys
+    """Get the URLs of the passkey pages
 
-    Password managers read this address of a site, and offer a person the page on which they add a passkey.
+    Password managers read this well-known URL, and direct people to the page on which they can add a passkey.
     """
     at = postern.foundation.public_url
     return PasskeyEndpoints(enroll=at + ADD_PASSKEY, manage=at + PASSKEYS)
@@ -105,17 +106,17 @@ def get_passkey_endpoints(_call: Call, postern: Postern) -> PasskeyEndpoints:
 
 @endpoint.get("/robots.txt", **_TEXT)
 def get_robots(_call: Call, _postern: Postern) -> bytes:
-    """Ask crawlers to stay away
+    """Get the rules for crawlers
 
-    No page of an installation is of use in a search, and many have links that count once.
+    Disallow all crawlers. Pages of an installation are of no use in search results, and many of their links can be used only once.
     """
     return b"User-agent: *\nDisallow: /\n"
 
 
 @endpoint.get("/favicon.ico", **_ICON)
 def get_sign(_call: Call, _postern: Postern) -> bytes:
-    """Get the sign that browsers show beside an address
+    """Get the default favicon
 
-    Pages name a sharper one themselves. This one is for answers that are no pages.
+    Browsers request this icon for responses that are not pages. Pages specify a sharper icon.
     """
     return shipped_pages().sign

@@ -158,7 +158,7 @@ def test_a_change_that_has_happened_reads_otherwise_than_one_that_was_asked_for(
         TEMPLATES.mail("email_changed_old", "a@example.org", account=None, language=None, new_email="n@example.org", done=done)
         for done in (False, True)
     )
-    assert asked.subject == "Change of your email address requested"
+    assert asked.subject == "Email address change requested"
     assert "was changed" in done.subject
     assert asked.text != done.text
 

@@ -181,7 +181,7 @@ def check_backups(container: Container) -> None:
     assert created.returncode == 0, created.stderr
     checked = container.run("postern", "backup", "check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert ": proved." in checked.stdout
+    assert ": verified." in checked.stdout
     version = container.run("pg_dump", "--version").stdout
     assert f"(PostgreSQL) {debian.WANTED['packages-of-next'][-1].rpartition('-')[2]}." in version
 

@@ -46,7 +46,7 @@ _WORK: Final = "work"
 
 
 class PlaceThere(StrEnum):
-    """The state of a person in the target system, as far as Postern knows."""
+    """The last known state of a person in the target system."""
 
     SENT = "sent"
     LEFT_OUT = "left_out"

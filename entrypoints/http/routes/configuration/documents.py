@@ -47,14 +47,14 @@ _Pointer = Annotated[str, example("/organizations/acme/roles/support")]
 
 
 class ConfigurationDocumentBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A document, and the secrets that it needs."""
+    """A configuration document, and the secrets that it needs."""
 
     document: _Tree
-    """The document: `postern: 1`, and `platform` or `organizations`. The guide on configuration lists what it may have."""
+    """The document: `postern: 1`, and `platform` or `organizations`. The guide on configuration lists the possible contents."""
     secrets: Annotated[Mapping[Word, Secret], example({"/organizations/acme/mail_server/password": "correct horse"})] = msgspec.field(
         default_factory=dict
     )
-    """The values of secrets, by the JSON Pointer of their place in the document. References such as `env:NAME` are refused here."""
+    """The values of secrets, by the JSON Pointer of their place in the document. References such as `env:NAME` are rejected here."""
 
 
 class ManagedObjectRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,20 +67,22 @@ class ManagedObjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     managed_at: datetime
     """When the document was applied."""
     managed_by: Annotated[str, example("ada@example.org")]
-    """The email address of the person, or the name of the management API key, that applied it. Empty for an operator at the command line,
-    and for an account or a key that is gone.
+    """The email address of the person, or the name of the management API key, that applied the document. Empty for an operator at the
+    command line, and if the account or the key was deleted.
     """
     has_drifted: Annotated[bool, example(False)]
-    """Whether someone has changed the object since then by other ways. The next application of the document changes it back."""
+    """Whether the object was changed in another way since then. If you apply the document again, the object is changed back."""
 
 
 class ConfigurationDocument(msgspec.Struct, frozen=True):
-    """What is set, as a document. It has no secrets."""
+    """The current settings as a document, without secrets."""
 
     document: _Tree
     """The document."""
     managed: Sequence[ManagedObjectRecord]
-    """The objects that an applied document manages, by their places. Of an organization, those in it; of the installation, its own."""
+    """The objects that an applied document manages, by their places. For an organization: the objects in it. For the installation: its own
+    objects.
+    """
 
 
 class ChangedField(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,35 +91,37 @@ class ChangedField(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("permissions")]
     """The field's name."""
     before: Annotated[Any, example(["end_users.view"])] = None
-    """The present value; null for a secret, and for an object that is not there yet."""
+    """The current value; null for a secret, and for an object that does not exist yet."""
     after: Annotated[Any, example(["end_users.view", "end_users.manage"])] = None
     """The new value; null for a secret."""
     is_secret: bool = False
-    """Whether the field is a secret. No one sees its values."""
+    """Whether the field is a secret. Its values are never shown."""
 
 
 class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of a plan. Its object is changed wholly or not at all."""
+    """One change in a plan. It applies completely or not at all."""
 
     act: PlannedAction
-    """`make`, `change` or `end`."""
+    """`make` (create), `change` or `end` (delete)."""
     place: _Pointer
     """The place of the object in a document, as a JSON Pointer."""
     fields: Sequence[ChangedField]
-    """The fields that change, by name. Empty for an end, except in a proposal: there they say what the object is that ends."""
+    """The fields that change, by name. For `end`: empty, except in a proposal, where the fields describe the object to delete."""
     needs_proof: Annotated[bool, example(False)] = False
     """Whether the change requires recent authentication, such as the deletion of a service."""
 
 
 class PlannedLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the plan deletes."""
+    """An object that the plan deletes."""
 
     place: _Pointer
     """The place of the object."""
     what: Annotated[str, example("https://billing.acme.example/callback")]
-    """The redirect URI that goes; empty if the object itself goes."""
+    """The redirect URI to delete; empty if the object itself is deleted."""
     people: Annotated[int, example(12)]
-    """How many people use or hold it. Of a redirect URI: how many people signed in to its service in the last seven days."""
+    """The number of people who use or have the object. For a redirect URI: the number of people who signed in to its service in the last 7
+    days.
+    """
 
 
 class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,52 +130,54 @@ class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
     place: _Pointer
     """The place in the document."""
     message: Annotated[str, example("there is no such service, and the document makes none")]
-    """The reason, in words."""
+    """A description of the reason."""
 
 
 class ConfigurationPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes that a document asks for, in the order in which they are applied. With problems, there are none."""
+    """The changes that a document requires, in the order in which they are applied. If there are problems, there are no changes."""
 
     digest: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
-    """The digest of the document. The audit log has it with each change, and the console beside each object that the document manages."""
+    """The digest of the document. The audit log has it with each change, and the console shows it with each object that the document
+    manages.
+    """
     changes: Sequence[PlannedChange]
-    """The changes. Empty if there is nothing to do."""
+    """The changes; empty if nothing changes."""
     losses: Sequence[PlannedLoss]
-    """What the changes delete, and for how many people."""
+    """What the changes delete, and the number of people affected."""
     problems: Sequence[DocumentProblem]
     """The problems, at most 100."""
 
 
 class RefusedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that was refused. Its object is as it was."""
+    """A change that was rejected. Its object is unchanged."""
 
     act: PlannedAction
-    """`make`, `change` or `end`."""
+    """`make` (create), `change` or `end` (delete)."""
     place: _Pointer
     """The place of the object."""
     code: Annotated[str, example("CONFLICT")]
-    """The code of the refusal, as the object's own endpoint would have answered."""
+    """The error code, as in the response of the object's own endpoint."""
     message: Annotated[str, example("This role is in use: a member or a team has it, or a pending invitation offers it")]
-    """The refusal, in words."""
+    """The error message."""
 
 
 class ConfigurationApplied(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of applying a document."""
+    """The result of applying a document."""
 
     digest: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
     """The digest of the document."""
     done: Sequence[PlannedChange]
     """The changes that were applied."""
     refused: Sequence[RefusedChange]
-    """The changes that were refused. Apply the document again once their reasons are gone."""
+    """The changes that were rejected. Fix the causes, then apply the document again."""
 
 
 @endpoint.get(_OF_ORGANIZATION, caller=_MANAGE, keys=True, limit=DOCUMENTS, tags=_TAGS, verb="")
 async def get_organization_configuration(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ConfigurationDocument:
-    """Get the configuration of an organization as a document
+    """Get the configuration of an organization
 
-    The document has everything that you may see of the organization's settings, by slugs and names. It never has secrets, proofs of
-    domains, our keys and certificates, or people. Objects that a directory has made are not in it.
+    Return the settings of the organization that you can see as a document, by slugs and names. The document never contains secrets, domain
+    verification tokens, Postern's keys and certificates, or people. Objects that a directory created are not included.
     """
     acting = DocumentCaller(postern, call.request, call.caller)
     slug = call.caller.organization_slug
@@ -186,10 +192,10 @@ async def plan_organization_configuration(
 ) -> ConfigurationPlan:
     """Plan a document for an organization
 
-    Nothing changes. The response has the changes that the document asks for, in order, and what they would end for how many people. What
-    the document does not name stays as it is; `{"whole": true, "entries": {…}}` in place of a collection ends its other entries. A document
-    with problems has no changes: nothing of it would be applied. Each secret that you give is a change, whether or not it is the stored
-    one, and the audit log has the plan.
+    Nothing changes. Return the changes that the document requires, in order, what they delete, and the number of people affected. Objects
+    that the document does not name stay unchanged. To delete the other entries of a collection, send `{"whole": true, "entries": {…}}` in
+    its place. If the document has problems, there are no changes, because nothing would be applied. Each secret that you send is a change,
+    even if it is the stored one. The audit log records the plan.
     """
     planned = await _planned(DocumentCaller(postern, call.request, call.caller), call.body)
     if planned.document.secrets:
@@ -207,21 +213,21 @@ async def apply_organization_configuration(
 ) -> ConfigurationApplied:
     """Apply a document to an organization
 
-    Each change is made as by a request to its own endpoint: with the same permission, limits and recent proof, and as a whole or not at
-    all. A management API key with `connections.manage` needs no proof for sign-in rules, domain routes and upstream providers. If the
-    answer is lost, apply the document again: what is done already is no change, except that secrets are set again. A document with problems
-    is refused with the first of them.
+    Each change applies like a request to the object's own endpoint: with the same permissions, limits and reauthentication, and completely
+    or not at all. A management API key with `connections.manage` needs no reauthentication for sign-in rules, domain routes and identity
+    providers. If the response is lost, apply the document again: applied changes are not repeated, except that secrets are set again. A
+    document with problems is rejected with the first problem.
     """
     return await _applied(DocumentCaller(postern, call.request, call.caller), call.body)
 
 
 @endpoint.get(_OF_PLATFORM, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, limit=DOCUMENTS, tags=_TAGS)
 async def get_platform_configuration(call: Call[None, None, None, Caller], postern: Postern) -> ConfigurationDocument:
-    """Get the configuration of the installation as a document
+    """Get the configuration of the installation
 
-    The document has the installation's fields, and the tier and the limits of every organization; a management API key also needs
-    `organizations.view` for these. What organizations set themselves is not in it: their own people, their keys and the operator's command
-    read that.
+    Return the installation's fields, and the tier and the limits of every organization, as a document. For tiers and limits, a management
+    API key also needs `organizations.view`. The settings that organizations manage themselves are not included. Their own members, their
+    management API keys and the operator's command can read them.
     """
     acting = DocumentCaller(postern, call.request, call.caller)
     slugs = await postern.platform.configurations.slugs() if await acting.may_name("") is None else ()
@@ -240,7 +246,8 @@ async def get_platform_configuration(call: Call[None, None, None, Caller], poste
 async def plan_platform_configuration(call: Call[ConfigurationDocumentBody, None, None, Caller], postern: Postern) -> ConfigurationPlan:
     """Plan a document for the installation
 
-    As for an organization. `organizations` may have `limits`, for which a management API key also needs `tiers.manage`.
+    The request and the response are those for an organization. `organizations` can have `limits`, for which a management API key also needs
+    `tiers.manage`.
     """
     return plan_record(await _planned(DocumentCaller(postern, call.request, call.caller), call.body))
 
@@ -257,7 +264,7 @@ async def plan_platform_configuration(call: Call[ConfigurationDocumentBody, None
 async def apply_platform_configuration(call: Call[ConfigurationDocumentBody, None, None, Caller], postern: Postern) -> ConfigurationApplied:
     """Apply a document to the installation
 
-    As for an organization. Only the operator's command makes organizations.
+    The request and the response are those for an organization. Only the operator's command can create organizations.
     """
     return await _applied(DocumentCaller(postern, call.request, call.caller), call.body)
 

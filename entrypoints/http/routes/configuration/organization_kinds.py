@@ -60,33 +60,33 @@ _Pem = Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CE
 
 
 class AcsAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An address at which the service provider receives assertions."""
+    """An assertion consumer service of the service provider."""
 
     index: int
-    """The number by which requests may name this address."""
+    """The number by which requests can refer to this URL."""
     url: str
-    """The email address."""
+    """The assertion consumer service URL."""
     is_default: bool = False
-    """Whether assertions go here if a request names no address."""
+    """Whether assertions are sent to this URL if a request names no URL."""
 
 
 class SamlServiceProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """The addresses and certificates of a service provider."""
+    """The URLs and certificates of a service provider."""
 
     entity_id: Annotated[str, example("https://crm.example.com/saml")]
-    """The service provider's entity id, as in `saml`."""
+    """The service provider's entity ID, as in `saml`."""
     acs_endpoints: Sequence[AcsAddress]
-    """All addresses that requests may name, by HTTP-POST."""
+    """The assertion consumer services that requests can name, by HTTP-POST."""
     slo_url: Annotated[str, example("https://crm.example.com/saml/slo")] | None = None
     """The service provider's single logout URL."""
     slo_response_url: str | None = None
-    """The address for answers to sign-outs, if it is another one."""
+    """The service provider's single logout response URL, if it differs."""
     slo_binding: SamlBinding = SamlBinding.POST
-    """The binding of both: `post` or `redirect`."""
+    """The binding for single logout messages: `post` or `redirect`."""
     signing_certificates: Sequence[_Pem] = ()
-    """The certificates in PEM by which the service provider signs its requests."""
+    """The certificates, in PEM, that verify the service provider's requests."""
     encryption_certificate: _Pem | None = None
-    """The certificate in PEM that assertions are encrypted for. None: they are not encrypted."""
+    """The certificate, in PEM, that assertions are encrypted for; null for no encryption."""
 
 
 def metadata(fields: Fields) -> bytes:

@@ -52,17 +52,17 @@ class ProposalPath(OrganizationPath, frozen=True):
 
 
 class NewProposal(msgspec.Struct, frozen=True, kw_only=True):
-    """What is proposed."""
+    """The document to propose."""
 
     document: Annotated[dict[Word, Any], example(_TREE)]
-    """The document: `postern: 1`, and `organizations` with this organization alone. It holds no secrets."""
+    """The document: `postern: 1`, and `organizations` with only this organization. It cannot contain secrets."""
 
 
 class ProposalSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """What the owner has seen."""
+    """The plan that the owner has seen."""
 
     digest: Annotated[_PlanDigest, bounded({"minLength": 64, "maxLength": 64})]
-    """The digest of the plan, as the proposal has it."""
+    """The digest of the plan, as in the proposal."""
 
 
 class ProposalRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,29 +70,29 @@ class ProposalRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     url: Annotated[str, example("https://id.example.com/ui/o/acme/settings/proposals/0199c3f2-4f0e-7a51-9a3d-0d6c1f2b3a4c")]
-    """The page on which an owner applies it. The link opens it for no one else."""
+    """The URL of the page on which an owner can apply the proposal. Only owners can open the page."""
     state: ProposalState
-    """Whether it waits for an owner, or an owner has applied it."""
+    """Whether the proposal awaits an owner, or an owner has applied it."""
     document: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
     """The digest of the document."""
     digest: _PlanDigest
-    """The digest of the plan. An owner who applies the proposal sends it back."""
+    """The digest of the plan. Send it to apply the proposal."""
     proposed_by: Annotated[str, example("Assistant")]
-    """The email address of the person, or the name of the management API key, that proposes."""
+    """The email address of the person, or the name of the management API key, that created the proposal."""
     expires_at: datetime
-    """Until when an owner can apply it: a day after it was created."""
+    """When the proposal expires: 1 day after its creation."""
     created_at: CreatedAt
     enacted_at: datetime | None
-    """When an owner applied it; null if none did."""
+    """When an owner applied the proposal; null if none did."""
 
 
 class ProposalWithPlan(ProposalRecord, frozen=True, kw_only=True):
-    """A proposal, and what applying it would do now."""
+    """A proposal, and its current plan."""
 
     plan: ConfigurationPlan | None
-    """The plan, as things are now; null once it is applied."""
+    """The current plan; null once the proposal is applied."""
     is_overtaken: Annotated[bool, example(False)]
-    """Whether this plan differs from the proposed one. Then no one can apply the proposal."""
+    """Whether the current plan differs from the proposed one. If so, the proposal cannot be applied."""
 
 
 class ProposalList(msgspec.Struct, frozen=True):
@@ -105,12 +105,12 @@ class ProposalList(msgspec.Struct, frozen=True):
 
 @endpoint.post(_PROPOSALS, caller=_MAKE, keys=True, limit=DOCUMENTS, status=201, refuses=(BadRequest, Conflict), accepts=_BODY, tags=_TAGS)
 async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member], postern: Postern) -> ProposalWithPlan:
-    """Propose a document to the owner
+    """Create a proposal
 
-    Nothing changes. The document is planned as by the endpoint for plans, and kept for a day. Give an owner the `url` of the answer: on
-    that page they see the plan, and apply exactly it after recent reauthentication. If anything of it has changed by then, nothing is done.
-    A document with problems, with nothing to do, or with more than 200 changes, is refused. An organization has at most twenty proposals
-    that wait.
+    Propose a document to the owners. Nothing changes. The document is planned like at the endpoint for plans, and kept for 1 day. Send the
+    `url` in the response to an owner. On that page the owner sees the plan, and applies exactly this plan after recent reauthentication. If
+    any part of the plan has changed by then, nothing is applied. A document with problems, without changes, or with more than 200 changes
+    is rejected. An organization can have at most 20 pending proposals.
     """
     planned = await _planned(call, postern, call.body.document)
     if planned.problems:
@@ -127,10 +127,11 @@ async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member
 
 @endpoint.get(_PROPOSALS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_proposals(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ProposalList:
-    """List the proposals of an organization, the newest first
+    """List the proposals of an organization
 
-    Those of the last day, applied ones included. A proposal counts as long as the management API key or the person that made it may still
-    propose: it goes with a key that ends or expires, and with a person who leaves, is deactivated or may do less.
+    Return the proposals of the last day, the newest first, including applied ones. A proposal is valid while the management API key or the
+    person that created it can still create proposals. It is removed if the key is revoked or expires, or if the person leaves, is
+    deactivated or loses permissions.
     """
     found = await postern.platform.proposals.list(call.caller)
     return ProposalList([_record(one, url=_url(call, postern, one)) for one in found], len(found))
@@ -138,9 +139,9 @@ async def list_proposals(call: Call[None, None, OrganizationPath, Member], poste
 
 @endpoint.get(_PROPOSAL, caller=_VIEW, keys=True, limit=DOCUMENTS, tags=_TAGS)
 async def get_proposal(call: Call[None, None, ProposalPath, Member], postern: Postern) -> ProposalWithPlan:
-    """Get a proposal, and what applying it would do now
+    """Get a proposal
 
-    The plan is made again for you. With `is_overtaken`, it is not the proposed one any more.
+    Return the proposal with its current plan, made again for you. With `is_overtaken`, this plan differs from the proposed one.
     """
     opened = await postern.platform.proposals.get(call.caller, ProposalId(call.path.proposal_id))
     one, url = opened.proposal, _url(call, postern, opened.proposal)
@@ -154,8 +155,9 @@ async def get_proposal(call: Call[None, None, ProposalPath, Member], postern: Po
 async def apply_proposal(call: Call[ProposalSeen, None, ProposalPath, Member], postern: Postern) -> ConfigurationApplied:
     """Apply a proposal
 
-    Once, and exactly as it was planned: send the `digest` of the proposal. If the plan is another one by now, nothing is done, and the
-    response is 409. Each change is then made as by a request to its own endpoint. Only an owner can do this after recent reauthentication.
+    A proposal can be applied once, and exactly as planned. Send the `digest` of the proposal; if the plan has changed since, nothing is
+    applied, and the response is 409. Each change applies like a request to the object's own endpoint. Only an owner can do this, after
+    recent reauthentication.
     """
     proposals, wanted = postern.platform.proposals, ProposalId(call.path.proposal_id)
     opened = await proposals.get(call.caller, wanted)
@@ -173,7 +175,7 @@ async def apply_proposal(call: Call[ProposalSeen, None, ProposalPath, Member], p
 async def delete_proposal(call: Call[None, None, ProposalPath, Member], postern: Postern) -> NoBody:
     """Withdraw a proposal
 
-    Its link leads nowhere from then on. What an owner has applied stays.
+    Its link no longer works. Changes that an owner has applied are kept.
     """
     await postern.platform.proposals.delete(call.caller, ProposalId(call.path.proposal_id), call.actor)
     return NO_BODY

@@ -36,24 +36,24 @@ _Slug = Annotated[str, msgspec.Meta(min_length=1, max_length=50)]
 
 
 class RiskConditionsEntry(RiskConditionsBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When the rule fits, as a document says it: applications by slug."""
+    """The conditions of a policy in a document. Services are named by slug."""
 
     services: Annotated[Sequence[_Slug], msgspec.Meta(max_length=MOST_SERVICES), example(["billing"])] = ()  # type: ignore[assignment]
-    """The sign-in leads to one of these services, by slug."""
+    """The sign-in is to one of these services, by slug."""
 
 
 class RiskPolicyEntry(RiskPolicyBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rule for risk, as a document says it."""
+    """A risk policy in a document."""
 
     when: RiskConditionsEntry
-    """When the rule fits."""
+    """The conditions of the policy."""
 
 
 class RiskExceptionEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A team or a network that no rule meets, until an end. Exceptions of people are in no document."""
+    """An exception for a team or a network, until a date. Exceptions for people are not in documents."""
 
     kind: Literal["team", "network"]
-    """What `value` is."""
+    """The type of `value`."""
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["192.0.2.0/24"])]
     """The slug of a team, or a network."""
     ends_at: Annotated[datetime, msgspec.Meta(tz=True)]

@@ -16,7 +16,7 @@ _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _SECRET: Final = {
     "type": ["string", "null"],
     "pattern": "^(env:.+|file:.+)$",
-    "description": "A reference: env:NAME, or file:/path. The command resolves it; the API takes secrets beside documents.",
+    "description": "A reference: env:NAME, or file:/path. The command resolves it; the API takes secrets separately from the document.",
 }
 _REFERENCE: Final = "#/$defs/{name}"
 
@@ -37,10 +37,10 @@ def schema() -> dict[str, Any]:
         "required": ["postern"],
         "additionalProperties": False,
         "properties": {
-            "postern": {"const": VERSION, "description": "The version of this form of document."},
+            "postern": {"const": VERSION, "description": "The version of the document format."},
             "platform": {**_holder({"type": "object", "properties": {}}, within(Within.PLATFORM)), "description": "The installation."},
             "organizations": {
-                "description": "Organizations by slug. `postern config apply` makes one that is not there yet, with --owner.",
+                "description": "Organizations by slug. `postern config apply` with --owner creates organizations that do not exist yet.",
                 "type": "object",
                 "additionalProperties": {"$ref": _REFERENCE.format(name=BY_ID[ORGANIZATION].entry.__name__)},
             },
@@ -76,7 +76,7 @@ def _of_kind(kind: ObjectKind) -> dict[str, Any]:
         "required": ["whole", "entries"],
         "additionalProperties": False,
         "properties": {
-            "whole": {"type": "boolean", "description": "Whether there must be exactly these entries."},
+            "whole": {"type": "boolean", "description": "Whether all other entries are deleted."},
             "entries": {"anyOf": [entries, {"type": "null"}]},
         },
     }

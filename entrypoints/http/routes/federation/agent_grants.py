@@ -49,20 +49,20 @@ class AgentGrantsQuery(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UserUuid | None = None
     """Only grants of this person."""
     after: UUID | None = None
-    """The `next` of the page before."""
+    """The `next` value of the previous page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The maximum number of grants to return. Values above the maximum are rejected."""
 
 
 class AgentGrantRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person lets an agent do at one API, until a date."""
+    """A person's consent for an agent to act at one API until it expires."""
 
     id: Id
     user_id: UserUuid
     email: EmailAddress
     service_id: ServiceUuid
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")]
-    """The client ID of the agent: `act.sub` of its tokens."""
+    """The client ID of the agent. It is `act.sub` in the agent's tokens."""
     service_slug: Annotated[str, example("assistant")]
     """The agent's slug."""
     service_name: Annotated[str, example("Assistant")]
@@ -70,15 +70,17 @@ class AgentGrantRecord(msgspec.Struct, frozen=True, kw_only=True):
     identifier: Annotated[str, example("https://api.acme.example/orders")]
     """The identifier of the API."""
     api: Annotated[str, example("Orders")]
-    """The name of the API; empty if it is deleted."""
+    """The name of the API; empty if the API was deleted."""
     scopes: Annotated[Sequence[str], example(["orders:read"])]
-    """The scopes of the API that the agent may use."""
+    """The scopes of the API that the agent can use."""
     granted_at: datetime
-    """When the person let the agent in."""
+    """When the person gave consent."""
     expires_at: datetime
-    """Until when."""
+    """When the consent expires."""
     last_used_at: datetime | None
-    """When the agent last got a token; null if never. A token lasts five minutes at most, so the agent acted at most so much later."""
+    """When the agent last got a token; null if never. A token is valid for at most 5 minutes, so the agent can have acted up to 5 minutes
+    later.
+    """
 
 
 class AgentGrantList(msgspec.Struct, frozen=True):
@@ -95,9 +97,9 @@ _record = shown(AgentGrant, AgentGrantRecord, named={"user_id": "user", "service
 
 @endpoint.get(_GRANTS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_agent_grants(call: Call[None, AgentGrantsQuery, OrganizationPath, Member], postern: Postern) -> AgentGrantList:
-    """List people's consents for the organization's agents, the newest first
+    """List agent grants
 
-    The list has active grants only, without expired or revoked ones.
+    Returns the consents of people for the organization's agents, newest first. Expired and revoked grants are not included.
     """
     query = call.query
     reach = AgentReach(
@@ -112,18 +114,18 @@ async def list_agent_grants(call: Call[None, AgentGrantsQuery, OrganizationPath,
 
 @endpoint.get(_GRANT, caller=_VIEW, keys=True, tags=_TAGS)
 async def get_agent_grant(call: Call[None, None, AgentGrantPath, Member], postern: Postern) -> AgentGrantRecord:
-    """Get a person's consent for an agent
+    """Get an agent grant
 
-    An expired or revoked grant is not found.
+    Returns a person's consent for an agent. If the grant has expired or was revoked, the response is 404.
     """
     return _record(await postern.federation.agent_grants.get(call.caller.organization, AgentGrantId(call.path.grant_id)))
 
 
 @endpoint.delete(_GRANT, caller=_MANAGE, keys=True, status=204, tags=_TAGS)
 async def end_agent_grant(call: Call[None, None, AgentGrantPath, Member], postern: Postern) -> NoBody:
-    """Revoke a person's consent for an agent
+    """Revoke an agent grant
 
-    From its next request on, the agent cannot act for the person, and has to ask again.
+    From its next request, the agent can no longer act for the person. To act again, it must request consent again.
     """
     await postern.federation.agent_grants.end(call.caller.organization, AgentGrantId(call.path.grant_id), call.actor)
     return NO_BODY
@@ -138,9 +140,9 @@ async def end_agent_grant(call: Call[None, None, AgentGrantPath, Member], poster
     tags=_TAGS,
 )
 async def end_agent_grants(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
-    """Revoke all consents for an agent
+    """Revoke all grants of an agent
 
-    From its next request on, the agent cannot act for anyone, and has to ask everyone again.
+    From its next request, the agent can no longer act for anyone. To act again, it must request each person's consent again.
     """
     await postern.federation.agent_grants.end_all(call.caller.organization, call.path.service_slug, call.actor)
     return NO_BODY

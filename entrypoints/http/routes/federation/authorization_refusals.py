@@ -21,32 +21,32 @@ _CALLBACK = "https://billing.acme.example/callback"
 
 
 class AuthorizationRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A refused request, without data about people."""
+    """A rejected request, without personal data."""
 
     id: Id
     place: Annotated[RefusingEndpoint, example("authorize")]
-    """`authorize` for a request that brought a person, `token` for a request for tokens, `saml` for a SAML message."""
+    """Where the request was rejected: `authorize` for an authorization request, `token` for a token request, `saml` for a SAML message."""
     reason: Annotated[RefusalReason, example("redirect_unregistered")]
-    """The reason, as a word."""
+    """The reason, as a code."""
     because: Annotated[str, example("The service has not registered this redirect_uri")]
-    """The reason in words."""
+    """A description of the reason."""
     advice: Annotated[str, example("Register the address exactly as it was received, or send a registered one")]
-    """The change that avoids the refusal."""
+    """The change that fixes the request."""
     received: Annotated[str, example(f"{_CALLBACK}/")]
-    """What the application sent: an address without its query, scopes, the name of a parameter, the beginning of a client secret. Empty if
-    it was nothing, or nothing that may be kept.
+    """What the application sent: a URL without its query, scopes, the name of a parameter, or the prefix of a client secret. Empty if the
+    application sent nothing, or nothing that Postern may store.
     """
     registered: Annotated[Sequence[str], example([_CALLBACK])]
-    """What is registered, or expected, in its place."""
+    """The registered or expected value."""
     created_at: datetime
-    """When the request was refused."""
+    """When the request was rejected."""
 
 
 class AuthorizationRefusalList(msgspec.Struct, frozen=True):
-    """The last fifty refused requests of the last seven days."""
+    """The last 50 rejected requests of the last 7 days."""
 
     refusals: Sequence[AuthorizationRefusalRecord]
-    """Newest first."""
+    """The rejected requests, newest first."""
 
 
 @endpoint.get(
@@ -56,11 +56,11 @@ class AuthorizationRefusalList(msgspec.Struct, frozen=True):
     tags=("services",),
 )
 async def list_authorization_refusals(call: Call[None, None, ServicePath, Member], postern: Postern) -> AuthorizationRefusalList:
-    """List the recent failed requests of a service, with the reasons
+    """List rejected requests of a service
 
-    Returns the last fifty of the last seven days: authorization requests, requests for tokens, SAML messages. Each has the reason, what was
-    received beside what is registered, and the change that helps. A refusal appears a second after it. Anyone can send requests in the name
-    of your application, so a refusal alone does not mean that something is wrong.
+    Returns the last 50 rejected requests of the last 7 days, newest first: authorization requests, token requests and SAML messages. Each
+    entry has the reason, the received value, the registered value, and the change that fixes the request. A rejected request appears after
+    about a second. Anyone can send requests with your client ID, so a rejected request alone does not indicate a problem.
     """
     listed = await postern.federation.authorization_refusals.list(call.caller, call.path.service_slug)
     return AuthorizationRefusalList([_record(one) for one in listed])

@@ -50,35 +50,37 @@ _MOST_SCOPES: Final = 500
 
 
 class AfarRequestBody(ClientFields, frozen=True, kw_only=True):
-    """The request, and the client's credentials."""
+    """The authentication request, and the client's credentials."""
 
     login_hint: Annotated[str, msgspec.Meta(max_length=LONGEST_LOGIN_HINT), example("ada@acme.example")] | None = None
-    """The person, by email address or ID: a member of the client's organization who has joined or confirmed the membership."""
+    """The email address or ID of the person. The person must be a member of the client's organization who has joined or confirmed the
+    membership.
+    """
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid orders:read")] | None = None
-    """Some of the scopes of Postern, with `openid`, and scopes of the API. An agent gets none of the first."""
+    """The requested scopes: Postern's own scopes, including `openid`, and scopes of the API. An agent gets none of Postern's own scopes."""
     resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
-    """The identifier of the API that the client wants tokens for (RFC 8707): one, which an agent has to name."""
+    """The identifier of the API that the client requests tokens for (RFC 8707). At most one; required for an agent."""
     binding_message: Annotated[str, msgspec.Meta(max_length=4 * LONGEST_MESSAGE), example("Invoice 4711 for Globex")] | None = None
-    """What the person reads as your words: one line of at most 60 characters, without links, addresses and quotation marks."""
+    """A message that the person sees as your own words. One line of at most 60 characters, without links, addresses or quotation marks."""
     requested_expiry: Annotated[str, msgspec.Meta(max_length=10), example("600")] | None = None
-    """For how many seconds the request waits: 30 to 3600, and 600 unless you say."""
+    """The number of seconds until the request expires: 30 to 3600, and 600 by default."""
     id_token_hint: Annotated[str, msgspec.Meta(max_length=_LONGEST_TOKEN)] | None = None
-    """Refused: name the person in `login_hint`."""
+    """Rejected. Identify the person in `login_hint`."""
     login_hint_token: Annotated[str, msgspec.Meta(max_length=_LONGEST_TOKEN)] | None = None
-    """Refused: name the person in `login_hint`."""
+    """Rejected. Identify the person in `login_hint`."""
     request: Annotated[str, msgspec.Meta(max_length=_LONGEST_TOKEN)] | None = None
-    """Refused: no signed requests."""
+    """Rejected. Signed requests are not supported."""
 
 
 class AfarResponse(msgspec.Struct, frozen=True):
-    """The ID of the request. It reveals nothing about the person: the response is the same for a hint without a matching member."""
+    """The ID of the request. The response is the same if no member matches the hint, so it reveals nothing about the person."""
 
     auth_req_id: Annotated[str, example("1c266114-a1be-4252-8ad1-04986c5b9ac1")]
-    """Poll `POST /auth/token` with it."""
+    """The ID of the request. Send it to `POST /auth/token` to poll."""
     expires_in: Annotated[int, example(600)]
-    """How many seconds the request waits."""
+    """The number of seconds until the request expires."""
     interval: Annotated[int, example(5)]
-    """The number of seconds that the client waits between two polls."""
+    """The minimum number of seconds between two polls."""
 
 
 @endpoint.post(
@@ -97,13 +99,14 @@ class AfarResponse(msgspec.Struct, frozen=True):
     tags=("oauth",),
 )
 async def request_from_afar(call: Call[AfarRequestBody], postern: Postern) -> AfarResponse:
-    """Request approval from a person on another device
+    """Start a backchannel authentication request (CIBA)
 
-    Backchannel authentication (CIBA). The person reads the request on the page "Requests" of their account, and in an email, and approves
-    or denies it there. Meanwhile poll `POST /auth/token` with `urn:openid:params:grant-type:ciba` and the `auth_req_id`, every five
-    seconds. The organization turns this on in its sign-in rules (`afar_requests`). Only agents and applications with a secret or keys can
-    send requests, and only confirmed members can receive them. For any other hint, the response is the same, and the request expires. A
-    request with a DPoP proof in `DPoP` must be polled with the same key.
+    The person sees the request on the page "Requests" of their account and in an email, and approves or denies it there. Meanwhile, poll
+    `POST /auth/token` every 5 seconds, with `urn:openid:params:grant-type:ciba` and the `auth_req_id`.
+
+    The organization enables this in its sign-in rules (`afar_requests`). Only agents and confidential clients can send requests, and only
+    confirmed members can receive them. For any other hint, the response is the same and the request expires. If the request has a DPoP
+    proof in `DPoP`, poll with the same key.
     """
     fields = call.body
     credential = await credentials(call, postern)
@@ -140,48 +143,50 @@ class BlockedClientPath(msgspec.Struct, frozen=True):
 
 
 class AfarRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that waits for you."""
+    """A backchannel request that awaits your approval."""
 
     id: Id
     service_id: ServiceUuid
     service_name: Annotated[str, example("Assistant")]
-    """The name of the application that asks."""
+    """The name of the application that sent the request."""
     organization_name: Annotated[str, example("Acme")]
-    """The name of its organization."""
+    """The name of the application's organization."""
     is_agent: bool
-    """Whether it acts for you by itself."""
+    """Whether the application is an agent that would act for you."""
     scopes: Annotated[Sequence[str], example(["openid"])]
-    """The scopes of Postern that it asks for."""
+    """The requested scopes of Postern."""
     identifier: Annotated[str, example("https://api.acme.example/orders")] | None
-    """The identifier of the API that it wants to use; null without one."""
+    """The identifier of the requested API; null if there is none."""
     api: Annotated[str, example("Orders")]
-    """The name of this API; empty without one."""
+    """The name of the requested API; empty if there is none."""
     foreign_scopes: Annotated[Sequence[str], example(["orders:read"])]
-    """The scopes of the API that it asks for."""
+    """The requested scopes of the API."""
     says: Annotated[Sequence[str], example(["Read your orders"])]
-    """What they allow, in the words of the API's owners."""
+    """What the scopes of the API allow, in the words of the API's owners."""
     binding_message: Annotated[str, example("Invoice 4711 for Globex")] | None
-    """The application's own words. No one has checked them."""
+    """The application's message. Postern does not verify its content."""
     created_at: datetime
-    """When it asked."""
+    """When the application sent the request."""
     expires_at: datetime
-    """Until when you can answer."""
+    """When the request expires."""
 
 
 class AfarRequestList(msgspec.Struct, frozen=True):
-    """The requests that wait for you."""
+    """The pending backchannel requests to you."""
 
     requests: Sequence[AfarRequestRecord]
-    """The oldest first."""
+    """The pending requests, oldest first."""
 
 
 class AfarAllowance(msgspec.Struct, frozen=True, kw_only=True):
-    """What you allow."""
+    """The approval of a request."""
 
     scopes: Annotated[Sequence[Word], msgspec.Meta(max_length=_MOST_SCOPES), example(["orders:read"])] | None = None
-    """The scopes of the API that you allow; all that it asks for, if omitted. Of an agent, the answer replaces earlier ones."""
+    """The scopes of the API to approve. If omitted, all requested scopes are approved. For an agent, the approval replaces earlier
+    approvals.
+    """
     days: Literal[1, 7, 30, 90] | None = None
-    """How long an agent may act: 30 days by default."""
+    """The number of days that an agent may act for you. The default is 30."""
 
 
 class BlockedClientRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,16 +196,16 @@ class BlockedClientRecord(msgspec.Struct, frozen=True, kw_only=True):
     service_name: Annotated[str, example("Assistant")]
     """The name of the application."""
     organization_name: Annotated[str, example("Acme")]
-    """The name of its organization."""
+    """The name of the application's organization."""
     blocked_at: datetime
-    """Blocked since."""
+    """When you blocked the application."""
 
 
 class BlockedClientList(msgspec.Struct, frozen=True):
     """The applications that you have blocked."""
 
     clients: Sequence[BlockedClientRecord]
-    """Sorted by application and organization name."""
+    """The blocked applications, sorted by application name and organization name."""
 
 
 _record = shown(WaitingRequest, AfarRequestRecord, named={"service_id": "service"})
@@ -209,9 +214,9 @@ _blocked = shown(BlockedClient, BlockedClientRecord, named={"service_id": "servi
 
 @endpoint.get(_REQUESTS, caller=OWN_USER, tags=_TAGS)
 async def list_afar_requests(call: Call, postern: Postern) -> AfarRequestList:
-    """List the pending backchannel requests to you
+    """List your pending backchannel requests
 
-    Answered and expired requests are not in the list.
+    Answered and expired requests are not included.
     """
     return AfarRequestList([_record(one) for one in (await postern.federation.afar_requests.list_own(call.caller.user)).waiting])
 
@@ -228,8 +233,8 @@ async def list_afar_requests(call: Call, postern: Postern) -> AfarRequestList:
 async def approve_afar_request(call: Call[AfarAllowance, None, BackchannelRequestPath], postern: Postern) -> NoBody:
     """Approve a backchannel request
 
-    The application gets its tokens at its next poll. Requires a recent sign-in or reauthentication, or more if a scope of the API requires
-    it.
+    The application gets its tokens at its next poll. Requires a recent sign-in or reauthentication. If a scope of the API requires more,
+    such as MFA, the approval requires it, too.
     """
     request, body = BackchannelRequestId(call.path.request_id), call.body
     found = await postern.federation.afar_requests.get(request, call.caller)
@@ -242,7 +247,7 @@ async def approve_afar_request(call: Call[AfarAllowance, None, BackchannelReques
 async def decline_afar_request(call: Call[None, None, BackchannelRequestPath], postern: Postern) -> NoBody:
     """Deny a backchannel request
 
-    The application is told at its next poll.
+    The application learns of the denial at its next poll.
     """
     await postern.federation.afar_requests.refuse(BackchannelRequestId(call.path.request_id), call.caller.user, call.actor)
     return NO_BODY
@@ -250,9 +255,9 @@ async def decline_afar_request(call: Call[None, None, BackchannelRequestPath], p
 
 @endpoint.post(f"{_REQUEST}/block", caller=OWN_USER, limit=UNLIMITED, status=204, refuses=(NotFound,), tags=_TAGS)
 async def block_afar_client(call: Call[None, None, BackchannelRequestPath], postern: Postern) -> NoBody:
-    """Deny a request, and block its application
+    """Block an application from sending you backchannel requests
 
-    All its pending requests to you are denied. The application does not see the block: later requests expire.
+    All pending requests of the application to you are denied. The application is not told about the block: its later requests expire.
     """
     await postern.federation.afar_requests.block(BackchannelRequestId(call.path.request_id), call.caller.user, call.actor)
     return NO_BODY
@@ -260,9 +265,9 @@ async def block_afar_client(call: Call[None, None, BackchannelRequestPath], post
 
 @endpoint.get(_BLOCKED, caller=OWN_USER, tags=_TAGS)
 async def list_blocked_clients(call: Call, postern: Postern) -> BlockedClientList:
-    """List the applications that you have blocked
+    """List your blocked applications
 
-    Their requests no longer reach you, and they do not see the block.
+    Backchannel requests of these applications do not reach you. The applications are not told about the block.
     """
     return BlockedClientList([_blocked(one) for one in (await postern.federation.afar_requests.list_own(call.caller.user)).blocked])
 
@@ -271,7 +276,7 @@ async def list_blocked_clients(call: Call, postern: Postern) -> BlockedClientLis
 async def unblock_client(call: Call[None, None, BlockedClientPath], postern: Postern) -> NoBody:
     """Unblock an application
 
-    Requests that it sent while blocked stay without an answer.
+    Requests that the application sent while it was blocked remain unanswered.
     """
     await postern.federation.afar_requests.unblock(ServiceId(call.path.service_id), call.caller.user, call.actor)
     return NO_BODY

@@ -30,50 +30,50 @@ _USER_CODE: Final = example("WDJB-MJHT")
 
 
 class DeviceCodeRequest(ClientFields, frozen=True, kw_only=True):
-    """The service that the device belongs to, as a form or as JSON."""
+    """The device's service and the requested scopes, as a form or as JSON."""
 
     org: Annotated[Slug, example("acme")] | None = None
-    """The slug of the service's organization. A device may leave it out, but a wrong one is refused."""
+    """The slug of the service's organization. Optional, but a wrong slug is rejected."""
     service: Annotated[Slug, example("tv")] | None = None
-    """The slug of the service. A device may leave it out."""
+    """The slug of the service. Optional."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid email")] | None = None
-    """The scopes that the device asks for, separated by spaces."""
+    """The requested scopes, separated by spaces."""
     resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
-    """The identifiers of the APIs that the device wants tokens for (RFC 8707)."""
+    """The identifiers of the APIs that the device requests tokens for (RFC 8707)."""
 
 
 class DeviceCodes(msgspec.Struct, frozen=True, kw_only=True):
-    """A code for the device, and a code for its person (RFC 8628 section 3.2)."""
+    """The device code and the user code (RFC 8628 section 3.2)."""
 
     device_code: Annotated[str, example("GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS4w")]
     """The code that the device sends to the token endpoint. Keep it secret."""
     user_code: Annotated[str, _USER_CODE]
-    """The code that the device shows and the person enters. The code has no vowels, and no letters that look alike."""
+    """The code that the device shows and the person enters. It has no vowels and no letters that look alike."""
     verification_uri: Annotated[str, example("https://id.example.org/ui/device")]
-    """The page where the person enters the code: the service's own page, if it has one."""
+    """The URL of the page where the person enters the code: the service's own page, if it has one."""
     verification_uri_complete: Annotated[str, example("https://id.example.org/ui/device?user_code=WDJB-MJHT")]
-    """The same page with the code filled in, to show as a QR code."""
+    """The URL of the same page with the code filled in, to show as a QR code."""
     expires_in: Annotated[int, example(300)]
-    """How many seconds both codes last."""
+    """The number of seconds until both codes expire."""
     interval: Annotated[int, example(5)]
-    """The number of seconds that the device waits between two polls."""
+    """The minimum number of seconds between two polls."""
 
 
 class EnteredUserCode(msgspec.Struct, frozen=True):
-    """The code that a person has entered."""
+    """The user code that a person entered."""
 
     user_code: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_USER_CODE), _USER_CODE]
-    """The code: in small letters or capitals, with or without the hyphen."""
+    """The user code, case-insensitive, with or without the hyphen."""
 
 
 class DeviceVerification(msgspec.Struct, frozen=True):
-    """The service that the device belongs to, and the person's ways to sign in."""
+    """The service of the device, and the available sign-in methods."""
 
     org_slug: SlugOfOrganization
     service_slug: SlugOfService
     available_providers: Annotated[Sequence[str], example(["password", "codehost", "websuite"])]
-    """The ways to sign in: `password` for Postern's pages, and each provider that `GET /auth/{provider}?user_code=…` leads to: `codehost`,
-    `websuite`, `officesuite`, and the organization's own providers by their IDs.
+    """The available sign-in methods. `password` stands for Postern's pages. All others are providers for `GET
+    /auth/{provider}?user_code=…`: `codehost`, `websuite`, `officesuite`, and the IDs of the organization's own providers.
     """
 
 
@@ -88,10 +88,11 @@ class DeviceVerification(msgspec.Struct, frozen=True):
     origins=Origins.CLIENTS,
 )
 async def request_device_code(call: Call[DeviceCodeRequest], postern: Postern) -> DeviceCodes:
-    """Request the codes of a device
+    """Request a device code
 
-    Show the user code and the address to the person. Then poll `POST /auth/token` with the device code, every five seconds, until the
-    person has decided. An application with a client secret or key must authenticate there; here it may.
+    Show the user code and the verification URL to the person. Then poll `POST /auth/token` with the device code every 5 seconds, until the
+    person approves or denies the device. Confidential clients must authenticate at the token endpoint; at this endpoint, authentication is
+    optional.
     """
     fields = call.body
     shown = await credentials(call, postern)
@@ -122,9 +123,9 @@ async def request_device_code(call: Call[DeviceCodeRequest], postern: Postern) -
 async def verify_user_code(call: Call[EnteredUserCode], postern: Postern) -> DeviceVerification:
     """Look up the service of a user code
 
-    For a page of your own where people enter the code (`device_activation_uri`). This approves nothing. Send the person to
-    `/ui/device?user_code=…`, where the person signs in and decides. You may also send the person to a provider by
-    `/auth/{provider}?user_code=…`; afterwards the person comes back to Postern's page and decides there.
+    For your own page where people enter the code (`device_activation_uri`). This request does not approve the device. Next, send the person
+    to `/ui/device?user_code=…` to sign in and to approve or deny the device. To use a provider, send the person to
+    `/auth/{provider}?user_code=…` instead. After signing in there, the person returns to Postern's page.
     """
     found, _ = await postern.federation.device_flow.find_entered(call.body.user_code)
     organization = found.context.organization_slug

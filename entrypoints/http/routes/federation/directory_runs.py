@@ -45,74 +45,74 @@ class DirectoryRunPath(UpstreamProviderPath, frozen=True):
 
 
 class DirectoryRunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory sync run: what it has done, or would do."""
+    """A directory sync run: the changes that it made or would make."""
 
     id: Id
     kind: Annotated[RunKind, example("whole")]
-    """`plan` is a preview of everyone; `whole` syncs everyone; `changes` syncs changed people; `identities` checks for removed users."""
+    """`plan` is a preview of everyone. `whole` syncs everyone. `changes` syncs changed people. `identities` checks for removed users."""
     state: Annotated[RunState, example("waiting")]
-    """`running`, `done`, `failed`, `waiting` for an owner, `agreed` by an owner and carried out by another run, `left` by an owner, or
-    `over`, when a newer run has taken its place.
+    """`running`, `done`, `failed`, `waiting` (pending an owner's approval), `agreed` (approved by an owner and carried out by another run),
+    `left` (discarded by an owner), or `over` (superseded by a newer run).
     """
     started_at: datetime
-    """When it began."""
+    """When the run started."""
     ended_at: datetime | None
-    """When it ended; null while it is under way."""
+    """When the run ended; null while it is in progress."""
     read: Annotated[int, example(214)]
-    """The number of people that it has read so far."""
+    """The number of people read so far."""
     came: Annotated[int, example(3)]
-    """The number of people added or added again."""
+    """The number of people added, including people added again."""
     changed: Annotated[int, example(12)]
-    """The number of people whose attributes have changed in the directory."""
+    """The number of people whose attributes changed in the directory."""
     ended: Annotated[int, example(1)]
     """The number of people deprovisioned."""
     held_back: Annotated[int, example(40)]
-    """The number of people who would be deprovisioned after an owner's approval."""
+    """The number of people who are deprovisioned only after an owner's approval."""
     left_out: Annotated[int, example(2)]
     """The number of people skipped."""
     reasons: Annotated[Mapping[str, int], example({"other_domain": 2})]
-    """How many people were skipped, by reason."""
+    """The number of people skipped, by reason."""
     teams: Annotated[int, example(0)]
     """The number of teams created, changed or deleted."""
     fault: Annotated[str, example("")]
-    """Why it failed."""
+    """Why the run failed."""
     digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of the affected people and actions, for a run that awaits approval. An owner sends it back to approve the run."""
+    """The digest of the affected people and actions, for a run that awaits approval. An owner sends the digest back to approve the run."""
 
 
 class ListedDirectoryRuns(msgspec.Struct, frozen=True, kw_only=True):
-    """The last fifty runs of the last thirty days."""
+    """The last 50 runs of the last 30 days."""
 
     runs: Sequence[DirectoryRunRecord]
-    """Newest first."""
+    """The runs, newest first."""
     next_at: datetime | None
-    """When the next run begins; null if none is scheduled."""
+    """When the next run starts; null if none is scheduled."""
 
 
 class DirectoryRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A person whom a sync run affects."""
 
     what: Annotated[NamedAs, example("end")]
-    """`end` for a person who would be deprovisioned, `left_out` for a skipped person, `comes` for a person whom a preview would add."""
+    """`end` for a person to deprovision, `left_out` for a skipped person, `comes` for a person whom a preview would add."""
     reason: Annotated[str, example("gone")]
     """The reason, as a code."""
     named: Annotated[str, example("ada@acme.example")]
-    """The email address, or the name in the directory; for a person whom a preview would add, name and email address."""
+    """The email address, or the name in the directory. For a person whom a preview would add: the name and the email address."""
 
 
 class NamedDirectoryRun(DirectoryRunRecord, frozen=True, kw_only=True):
     """A directory sync run, with the people it affects."""
 
     people: Sequence[DirectoryRunPersonRecord]
-    """The people to deprovision, then the skipped people, and then the people to add: at most a thousand."""
+    """The people to deprovision, then the skipped people, and then the people to add. At most 1000."""
     taken_over: Sequence[DirectoryRunPersonRecord]
-    """The people whom the connection would manage after a takeover from SCIM: `stays_member`, or `comes_back`. At most a thousand."""
+    """The people whom the connection would manage after a takeover from SCIM: `stays_member` or `comes_back`. At most 1000."""
     take_over_digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of these people and actions. Null if there are none."""
+    """The digest of these people and actions; null if there are none."""
     privileged: Sequence[DirectoryRunPersonRecord]
-    """Privileged people whom the directory no longer lists: `may_more`, or `owner`. At most a thousand."""
+    """The privileged people whom the directory no longer lists: `may_more` or `owner`. At most 1000."""
     privileged_digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of these people. Null if there are none."""
+    """The digest of these people; null if there are none."""
 
 
 class DirectoryRunPeopleQuery(Paging, frozen=True, kw_only=True):
@@ -121,14 +121,14 @@ class DirectoryRunPeopleQuery(Paging, frozen=True, kw_only=True):
 
 
 class DecidedPeople(msgspec.Struct, frozen=True):
-    """The owner's decision takes effect now."""
+    """The number of people that the owner's decision affects."""
 
     people: Annotated[int, example(40)]
     """The number of people."""
 
 
 class StartedRun(msgspec.Struct, frozen=True):
-    """A full sync run begins within a minute."""
+    """The confirmation that a full sync run starts within a minute."""
 
     started: bool
     """Always true."""
@@ -136,9 +136,9 @@ class StartedRun(msgspec.Struct, frozen=True):
 
 @endpoint.get(RUNS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_directory_runs(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> ListedDirectoryRuns:
-    """List the LDAP directory sync runs of a connection
+    """List directory sync runs
 
-    The newest comes first. A run in progress shows how many people it has read so far.
+    Returns the LDAP sync runs of a connection, newest first. A run in progress shows the number of people read so far.
     """
     listed = await postern.federation.directory_runs.list(call.caller, UpstreamProviderId(call.path.provider_id))
     return ListedDirectoryRuns(runs=[_record(one) for one in listed.runs], next_at=listed.next_at)
@@ -146,9 +146,9 @@ async def list_directory_runs(call: Call[None, None, UpstreamProviderPath, Membe
 
 @endpoint.get(_RUN, caller=_MANAGE, keys=True, tags=_TAGS)
 async def get_directory_run(call: Call[None, None, DirectoryRunPath, Member], postern: Postern) -> NamedDirectoryRun:
-    """Get a sync run with the people it affects
+    """Get a directory sync run
 
-    A run that awaits approval lists everyone whom it would deprovision, and why.
+    Returns the run and the people it affects. A run that awaits approval lists everyone whom it would deprovision, with the reason.
     """
     shown = await postern.federation.directory_runs.get(*_of(call))
     return NamedDirectoryRun(
@@ -165,9 +165,9 @@ async def get_directory_run(call: Call[None, None, DirectoryRunPath, Member], po
 async def list_directory_run_people(
     call: Call[None, DirectoryRunPeopleQuery, DirectoryRunPath, Member], postern: Postern
 ) -> Sequence[DirectoryRunPersonRecord]:
-    """List the people that a directory sync run affects
+    """List the people affected by a directory sync run
 
-    A preview lists everyone whom it would add. Deprovisioned people come first, then skipped people, and then added people.
+    Returns deprovisioned people first, then skipped people, and then added people. A preview lists everyone whom it would add.
     """
     people = await postern.federation.directory_runs.list_people(*_of(call), call.query.what, page_of(call.query))
     return [_person(one) for one in people]
@@ -177,7 +177,7 @@ async def list_directory_run_people(
 async def create_directory_run(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> StartedRun:
     """Start a full directory sync run
 
-    The run begins within a minute. It is a preview until an owner has approved the first one.
+    The run starts within a minute. Until an owner has approved the first run, it is a preview.
     """
     await postern.federation.directory_runs.start(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
     return StartedRun(started=True)
@@ -194,9 +194,9 @@ async def create_directory_run(call: Call[None, None, UpstreamProviderPath, Memb
 async def approve_directory_run(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DirectoryRunRecord:
     """Approve a directory sync run
 
-    Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection's
-    settings have changed, the response is 409. Another run carries it out within a minute, and stops again if it would deprovision further
-    people. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    Only an owner can approve a run. Send the `digest` of the run that you reviewed. If the run is more than a day old, or the connection's
+    settings have changed, the response is 409. Another run carries out the changes within a minute. If that run would deprovision further
+    people, it stops again. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     run = await postern.federation.directory_runs.go_on(
         call.caller,
@@ -219,8 +219,8 @@ async def approve_directory_run(call: Call[ConfirmedSettings, None, DirectoryRun
 async def decline_directory_run(call: Call[None, None, DirectoryRunPath, Member], postern: Postern) -> DirectoryRunRecord:
     """Discard a directory sync run
 
-    Only an owner can do this. No one is deprovisioned, and the same people do not need approval again. After the first preview, no run
-    begins until someone starts one. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    Only an owner can discard a run. No one is deprovisioned, and the same people do not need approval again. After the first preview, no
+    run starts until someone starts one. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     run = await postern.federation.directory_runs.leave(
         call.caller, UpstreamProviderId(call.path.provider_id), DirectoryRunId(call.path.run_id), call.actor
@@ -239,9 +239,9 @@ async def decline_directory_run(call: Call[None, None, DirectoryRunPath, Member]
 async def take_over_from_scim(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DecidedPeople:
     """Take people over from SCIM
 
-    From then on, the connection manages the people in `taken_over`, and SCIM changes to them are rejected with 409. Only an owner can do
-    this, for the `take_over_digest` that they have seen, of a full run of today. If anything has changed since, the response is 409.
-    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    Only an owner can do this. Send the `take_over_digest` that you reviewed, from a full run of today. If anything has changed since, the
+    response is 409. From then on, the connection manages the people in `taken_over`. SCIM changes to them are rejected with 409. Requires a
+    recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     return DecidedPeople(await postern.federation.directory_runs.take_over(*_of(call), call.actor, seen=call.body.digest))
 
@@ -257,9 +257,9 @@ async def take_over_from_scim(call: Call[ConfirmedSettings, None, DirectoryRunPa
 async def keep_privileged_people(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DecidedPeople:
     """Keep privileged people whom the directory no longer lists
 
-    Those in `privileged` become members managed by your organization: the directory does not deprovision them, and sync runs ignore them
-    while they are members. Only an owner can do this, for the `privileged_digest` that they have seen. Requires a recent sign-in or
-    reauthentication, with MFA if you have it enabled.
+    Only an owner can do this. Send the `privileged_digest` that you reviewed. The people in `privileged` become members whom your
+    organization manages itself. The directory does not deprovision them, and sync runs skip them while they are members. Requires a recent
+    sign-in or reauthentication, with MFA if you have it enabled.
     """
     return DecidedPeople(await postern.federation.directory_runs.keep(*_of(call), call.actor, seen=call.body.digest))
 
@@ -275,8 +275,9 @@ async def keep_privileged_people(call: Call[ConfirmedSettings, None, DirectoryRu
 async def end_privileged_people(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DecidedPeople:
     """Deprovision privileged people whom the directory no longer lists
 
-    Those in `privileged` lose their membership, as in a sync run. An owner stays: change the role first. Only an owner can do this, for the
-    `privileged_digest` that they have seen. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    Only an owner can do this. Send the `privileged_digest` that you reviewed. The people in `privileged` lose their membership, as in a
+    sync run. Owners are not deprovisioned: change their role first. Requires a recent sign-in or reauthentication, with MFA if you have it
+    enabled.
     """
     return DecidedPeople(await postern.federation.directory_runs.end(*_of(call), call.actor, seen=call.body.digest))
 

@@ -25,73 +25,73 @@ _LONGEST_HINT: Final = 100
 
 
 class PresentedToken(ClientFields, frozen=True, kw_only=True):
-    """A token, as a form or as JSON."""
+    """A token to introspect or revoke, as a form or as JSON."""
 
     token: Annotated[Token, example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")]
     """An access token or a refresh token."""
     token_type_hint: Annotated[str, msgspec.Meta(max_length=_LONGEST_HINT), example("access_token")] | None = None
-    """The kind of the token. Optional: Postern recognizes both kinds."""
+    """The type of the token. Optional: Postern recognizes both types."""
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
-    """The key that a token is bound to (RFC 9449 section 6.2)."""
+    """The key that the token is bound to (RFC 9449 section 6.2)."""
 
     jkt: Annotated[str, example("0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")]
-    """The key's thumbprint (RFC 7638). A request with the token needs a proof of the key."""
+    """The thumbprint of the key (RFC 7638). A request with the token needs a proof of possession of the key."""
 
 
 class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The contents of a token (RFC 7662). Of a token that is not active, only `active`."""
+    """The claims of a token (RFC 7662). For an inactive token, only `active` is present."""
 
     active: bool
-    """Whether the token is valid at this time, and belongs to a service of your organization."""
+    """Whether the token is valid now and belongs to a service of your organization."""
     token_use: Annotated[str, example("access")] | None = None
-    """`access`, `refresh`, `resource` for an API's, `exchanged` for one by which a service acts there in the person's name, `client` for an
-    application's own, or `impersonation`.
+    """The use of the token: `access`, `refresh`, `resource` (for an API), `exchanged` (a service acts at an API for the person), `client`
+    (an application's own token), or `impersonation`.
     """
     token_type: Annotated[str, example("Bearer")] | None = None
-    """Of an access token: `Bearer`, or `DPoP` if it is good with a proof of its key alone."""
+    """The type of an access token: `Bearer`, or `DPoP` if requests need a proof of possession of its key."""
     cnf: Confirmation | None = None
     """The key that the token is bound to, if there is one."""
     scope: Annotated[str, example("openid email")] | None = None
     """The granted scopes."""
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")] | None = None
-    """The application that was given the token."""
+    """The client ID of the application that the token was issued to."""
     username: Annotated[str, example("ada@example.org")] | None = None
-    """The email address of the person."""
+    """The person's email address."""
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")] | None = None
-    """The person's ID; for an application's own token, the client ID."""
+    """The person's ID. For an application's own token: the client ID."""
     aud: Annotated[str, example("service:acme/billing")] | None = None
-    """The recipient that the token is for."""
+    """The audience of the token."""
     iss: Annotated[str, example("https://sso.example.org")] | None = None
-    """This installation."""
+    """The issuer of the token: this installation."""
     exp: Annotated[int, example(1_780_000_900)] | None = None
-    """The token's expiry, in seconds since 1970."""
+    """When the token expires, in seconds since 1970."""
     iat: Annotated[int, example(1_780_000_000)] | None = None
-    """The time of issue, in seconds since 1970."""
+    """When the token was issued, in seconds since 1970."""
     jti: Annotated[str, example("0199d3a0-0000-7000-8000-000000000003")] | None = None
-    """The token's own ID."""
+    """The token's ID."""
     sid: Annotated[str, example("0199d3a0-0000-7000-8000-000000000004")] | None = None
     """The session's ID."""
     org: Annotated[str, example("acme")] | None = None
     """The organization's slug."""
     org_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000005")] | None = None
-    """The organization's ID. Once the organization is deleted, another organization may take its slug."""
+    """The organization's ID. After an organization is deleted, another organization can use its slug."""
     service: Annotated[str, example("billing")] | None = None
     """The service's slug."""
     service_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000006")] | None = None
     """The service's ID."""
     resource_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000007")] | None = None
-    """The ID of the API that the token is for, if it is for one."""
+    """The ID of the API that the token is for; absent if there is none."""
     amr: Annotated[Sequence[str], example(["pwd"])] | None = None
-    """How the person verified who they are (RFC 8176)."""
+    """The authentication methods that the person used (RFC 8176)."""
     acr: Annotated[str, example("urn:postern:acr:one-factor")] | None = None
-    """How strong that proof was."""
+    """The authentication level that was reached."""
     auth_time: Annotated[int, example(1_780_000_000)] | None = None
-    """When the person verified it, in seconds since 1970."""
+    """When the person authenticated, in seconds since 1970."""
     act: dict[str, Any] | None = None
-    """Who acts in the person's name, if anyone does (RFC 8693 section 4.1): the client of a service that exchanged a token, with the
-    service through which the token came in a further `act`; or a platform owner.
+    """The actor, if someone acts for the person (RFC 8693 section 4.1). For an exchanged token: the client of the service that exchanged
+    it, with the service before it in a nested `act`. For an impersonation: the platform owner.
     """
 
 
@@ -110,9 +110,9 @@ _REVOCATION: Final[Statement] = {**_DECLARED, "origins": Origins.CLIENTS_WITH_CR
 async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Introspection:
     """Introspect a token
 
-    For servers that receive tokens of the services of their organization. The response is current: it reflects the end of a session at
-    once. For a token of an API, only the service that represents the API and the client that has the token can call this. Public clients
-    cannot call it.
+    For servers that receive tokens of services in their own organization. The response is current: if a session was revoked, its tokens are
+    inactive immediately. Only two clients can introspect a token of an API: the service that represents the API, and the token's own
+    client. Public clients cannot call this.
     """
     shown = await of_token(await needed_credentials(call, postern), _token(call.body), call.request, postern)
     try:
@@ -128,17 +128,17 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
 async def revoke_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
     """Revoke a token
 
-    If the token belongs to the client, its session is revoked, with all tokens of the session, and all tokens derived from them. The
-    response is the same for any other token. `/oauth/revoke` is another path of this endpoint.
+    If the token belongs to the client, its session is revoked. All tokens of the session, and all tokens derived from them, are revoked,
+    too. For any other token, the response is the same. `/oauth/revoke` is an alias of this endpoint.
     """
     return await _revoke(call, postern)
 
 
 @endpoint.post(REVOCATION_ALIAS, **_REVOCATION)
 async def revoke_oauth_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
-    """Revoke a token at the path that many clients expect
+    """Revoke a token (alias)
 
-    `/auth/revoke` describes this endpoint. Both behave the same.
+    This is an alias of `/auth/revoke`, at the path that many clients expect. Both endpoints behave the same.
     """
     return await _revoke(call, postern)
 

@@ -81,63 +81,64 @@ _REFRESH_TOKEN: Final = "5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s"  # noqa: S
 
 
 class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
-    """The grant to exchange, as a form or as JSON. The grant type decides which fields count; others are ignored."""
+    """The grant, as a form or as JSON. `grant_type` determines which fields are used; others are ignored."""
 
     grant_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE), example("authorization_code")] | None = None
     """`authorization_code`, `refresh_token`, `client_credentials`, `urn:ietf:params:oauth:grant-type:token-exchange`,
-    `urn:ietf:params:oauth:grant-type:jwt-bearer`,
-    `urn:openid:params:grant-type:ciba`, or
-    `urn:ietf:params:oauth:grant-type:device_code`, which you may leave out beside a device code.
+    `urn:ietf:params:oauth:grant-type:jwt-bearer`, `urn:openid:params:grant-type:ciba`, or `urn:ietf:params:oauth:grant-type:device_code`.
+    With `device_code`, you can omit it.
     """
     code: Annotated[Token, example("qk3Z0u6n9aVtWc7sEw1pYd5xLbHf2RgTj8mKoQvNi4U")] | None = None
-    """The code that the browser brought back."""
+    """The authorization code from the redirect."""
     redirect_uri: Annotated[str, msgspec.Meta(max_length=LONGEST_URI), example("https://billing.acme.example/callback")] | None = None
-    """The redirect URI that the code was sent to."""
+    """The redirect URI of the authorization request."""
     code_verifier: Annotated[Token, example("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")] | None = None
-    """The secret text that the code challenge was made from (PKCE, RFC 7636)."""
+    """The PKCE code verifier that the code challenge was derived from (RFC 7636)."""
     refresh_token: Token | None = None
-    """The latest refresh token."""
+    """The latest refresh token of the session."""
     device_code: Token | None = None
-    """The code of the device flow (RFC 8628)."""
+    """The device code (RFC 8628)."""
     auth_req_id: Annotated[Token, example("1c266114-a1be-4252-8ad1-04986c5b9ac1")] | None = None
-    """With `urn:openid:params:grant-type:ciba`: the ID of a backchannel authentication request, from `POST /oauth/bc-authorize`."""
+    """With `urn:openid:params:grant-type:ciba`: the ID of the backchannel authentication request, from `POST /oauth/bc-authorize`."""
     assertion: Annotated[Token, example("eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJzdWIiOiJyZXBvIn0.c2ln")] | None = None
-    """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: the signed token of a trusted issuer (RFC 7523), in place of a secret, or the
-    identity assertion (ID-JAG) of a person's directory, beside the client's credentials.
+    """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: a signed token of a trusted issuer (RFC 7523), in place of a secret. Or the
+    identity assertion (ID-JAG) of a person's identity provider, in addition to the client's credentials.
     """
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] | None = None
-    """With a refresh token: fewer scopes than the granted ones, for the new access token. With `client_credentials` and `resource`, and in
-    an exchange: scopes of the API. With `client_credentials` alone: `ssf.manage` or `ssf.read`, for the endpoints of signals.
+    """With a refresh token: a subset of the granted scopes, for the new access token. With `client_credentials` and `resource`, and in a
+    token exchange: scopes of the API. With `client_credentials` alone: `ssf.manage` or `ssf.read`, for the endpoints of shared signals.
     """
     resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
-    """The identifier of the API that the access token is for (RFC 8707), once. If one API was granted, it may be left out."""
+    """The identifier of the API that the access token is for (RFC 8707). At most one. Optional if only one API was granted."""
     subject_token: Token | None = None
-    """In an exchange, the access token that your API received, or that your application was given (RFC 8693)."""
+    """In a token exchange: the access token that your API received, or that your application was issued (RFC 8693)."""
     subject_token_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE), example(ACCESS_TOKEN_TYPE)] | None = None
-    """Beside `subject_token`, always `urn:ietf:params:oauth:token-type:access_token`."""
+    """With `subject_token`: always `urn:ietf:params:oauth:token-type:access_token`."""
     requested_token_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE)] | None = None
-    """The type of the new token. You may leave it out: an exchange gives access tokens alone."""
+    """The type of the new token. Optional: a token exchange issues only access tokens."""
     actor_token: Token | None = None
-    """Refused: the client that authenticates is the one that acts."""
+    """Rejected. The actor is the client that authenticates."""
     actor_token_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE)] | None = None
-    """Refused, as `actor_token` is."""
+    """Rejected, as `actor_token` is."""
     audience: Annotated[str, msgspec.Meta(max_length=LONGEST_URI)] | None = None
-    """Refused in an exchange: name the API in `resource`."""
+    """Rejected in a token exchange. Use `resource` for the API."""
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Tokens for the application."""
+    """The issued tokens."""
 
     access_token: AccessTokenText
     token_type: Annotated[str, example("Bearer")]
-    """`Bearer`, or `DPoP` for a token that is bound to the key whose proof came in `DPoP`."""
+    """`Bearer`, or `DPoP` if the token is bound to the key of the proof in `DPoP`."""
     expires_in: ExpiresIn
     scope: Annotated[str, example("openid email")] | None = None
-    """The granted scopes, with those of the API that the access token is for. Absent from an application's own token for no API."""
+    """The granted scopes, including those of the API that the access token is for. Absent from an application's own token that is for no
+    API.
+    """
     refresh_token: Annotated[str, example(_REFRESH_TOKEN)] | None = None
-    """Exchange it when the access token expires. Absent beside an application's own token."""
+    """The refresh token. Exchange it when the access token expires. Absent from the response to `client_credentials`."""
     id_token: Annotated[str, example("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")] | None = None
-    """The ID token: it says who signed in, and how. With the scope `openid`."""
+    """The ID token, which says who signed in and how. Present with the scope `openid`."""
     issued_token_type: Annotated[str, example(ACCESS_TOKEN_TYPE)] | None = None
     """The type of an exchanged token: always `urn:ietf:params:oauth:token-type:access_token`."""
 
@@ -162,32 +163,44 @@ _DECLARED: Final[Statement] = {
 
 @endpoint.post(TOKEN_ENDPOINT, **_DECLARED)
 async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
-    """Exchange a code or a refresh token for tokens
+    """Request tokens
 
-    A code works once, within a minute, for the client and redirect URI that it was made for, and with the verifier of its challenge. A
-    refresh token works once, too: the response has the next one. With `client_credentials`, an application gets a token of its own, which
-    other services of its organization can introspect. A device polls with its device code every few seconds until the person has decided.
-    `authorization_pending` tells the device to continue polling, and `slow_down` to wait 5 seconds longer between all further polls.
-    `mobile` and `desktop` services are public clients and send only their client ID; so do `web` services without a client secret or key.
-    All others authenticate. A build job or a cluster has signed tokens of its own: with `urn:ietf:params:oauth:grant-type:jwt-bearer`, it
-    sends one as `assertion`, beside the `client_id` of a service, and gets what `client_credentials` gives. With the ID of a management API
-    key as `client_id`, it gets a token with that key's rights for 15 minutes. The trusted issuers of the service or the key decide. With
-    `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo. An exchange is for
-    the service that stands for an API: it shows an access token that the API received, and gets one for another API that names the service.
-    The new token says in `act` who acts, ends with the first one, and opens nothing here. With an identity assertion of a directory
-    (`jwt-bearer`, and the `typ` `oauth-id-jag+jwt`), a client that authenticates gets a token of ten minutes for one API in a person's
-    name: the directory's connection must issue them. With `urn:openid:params:grant-type:ciba`, a client polls for the answer of a person
-    whom it has asked by `POST /oauth/bc-authorize`. An agent gets a token of five minutes at most, which names the person as `sub` and the
-    agent as `act.sub`. `/oauth/token` is another name for this endpoint.
+    Exchanges a grant for tokens. `mobile` and `desktop` services are public clients and send only their client ID. `web` services without a
+    client secret or key do the same. All other clients authenticate. `/oauth/token` is an alias of this endpoint.
+
+    `authorization_code`: a code works once, within a minute, for the client and redirect URI that it was issued for. The verifier must
+    match the code challenge.
+
+    `refresh_token`: a refresh token works once. The response has the next one.
+
+    `client_credentials`: an application gets a token of its own. Other services of its organization can introspect it.
+
+    `device_code`: a device polls every few seconds until the person approves or denies it. After `authorization_pending`, continue polling.
+    After `slow_down`, add 5 seconds to the polling interval.
+
+    `jwt-bearer`: a workload, such as a build job or a cluster, sends its own signed token as `assertion`, with the `client_id` of a
+    service. It gets the same token as with `client_credentials`. With the ID of a management API key as `client_id`, it gets a token with
+    that key's capabilities for 15 minutes. The service or the key must trust the issuer.
+
+    `jwt-bearer` with an identity assertion (`typ` `oauth-id-jag+jwt`): a confidential client gets a token for one API that acts for a
+    person, for 10 minutes. The connection of the person's identity provider must be allowed to issue identity assertions.
+
+    `token-exchange`: the service that represents an API sends an access token that the API received. It gets a token for another API that
+    lists the service. The new token names the actor in `act`, expires with the first token, and is not accepted by Postern's own API.
+
+    `ciba`: a client polls for the response of the person whom it asked with `POST /oauth/bc-authorize`.
+
+    With `resource`, the access token is for that API only: the API is its audience. Of Postern's own endpoints, only userinfo accepts it.
+    An agent gets a token for at most 5 minutes, with the person as `sub` and the agent as `act.sub`.
     """
     return await _exchange(call, postern)
 
 
 @endpoint.post(TOKEN_ALIAS, **_DECLARED)
 async def exchange_for_oauth_tokens(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
-    """Exchange a code or a refresh token for tokens, at the path that many clients expect
+    """Request tokens (alias)
 
-    `/auth/token` describes this endpoint. Both behave the same.
+    This is an alias of `/auth/token`, at the path that many clients expect. Both endpoints behave the same.
     """
     return await _exchange(call, postern)
 

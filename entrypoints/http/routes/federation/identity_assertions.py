@@ -33,38 +33,38 @@ _KEYS = {"keys": [{"kty": "EC", "crv": "P-256", "kid": "1", "x": "â€¦", "y": "â€
 
 
 class AssertionSettingsBody(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a provider issues identity assertions (draft-ietf-oauth-identity-assertion-authz-grant-04), and how they are read."""
+    """Whether a provider issues identity assertions (draft-ietf-oauth-identity-assertion-authz-grant-04), and how they are validated."""
 
     issues: Annotated[bool, example(True)]
-    """Whether the provider's assertions count. Only one that is active, and was tested as it is now, can issue them."""
+    """Whether the provider's assertions are accepted. The provider must be active, and its current settings tested."""
     subject: Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_CLAIM}), example("sub")] = SUBJECT
-    """The claim of the assertion that has the subject by which sign-ins through the provider know the person. The `sub` of OpenID Connect
-    may differ from client to client: then name a claim that has the one of our client.
+    """The claim of the assertion that contains the subject that the provider uses at sign-in. With OpenID Connect, `sub` can differ from
+    client to client. In this case, name a claim that contains the subject for Postern's client.
     """
     issuer: Annotated[str, bounded({"maxLength": LONGEST_ISSUER}), example("https://login.acme.example")] = ""
-    """For SAML: the issuer (`iss`) of the assertions. One of OpenID Connect has its own."""
+    """For SAML: the issuer (`iss`) of the assertions. For OpenID Connect, the provider's own issuer is used."""
     jwks_uri: Annotated[str, bounded({"maxLength": LONGEST_URL}), example("https://login.acme.example/jwks")] = ""
-    """For SAML: the URL at which the keys of the assertions are published."""
+    """For SAML: the URL of the keys that verify the assertions."""
     jwks: Annotated[Mapping[Word, Any], example(_KEYS)] | None = None
-    """For SAML: these keys, in place of an address (RFC 7517)."""
+    """For SAML: the keys themselves, in place of `jwks_uri` (RFC 7517)."""
 
 
 class PresentedAssertion(msgspec.Struct, frozen=True, kw_only=True):
-    """An assertion to check."""
+    """An identity assertion to check."""
 
     assertion: Annotated[str, msgspec.Meta(max_length=LONGEST_ASSERTION), example("eyJ0eXAiOiJvYXV0aC1pZC1qYWcrand0In0.e30.c2ln")]
-    """The signed assertion, as the application would bring it."""
+    """The signed assertion, as the application would send it."""
 
 
 class AssertionVerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What would come of the assertion now."""
+    """The result of the check."""
 
     accepted: Annotated[bool, example(False)]
     """Whether the application would get a token."""
     fault: Annotated[str, example("audience")]
-    """The reason in one word; empty if the application would get a token."""
+    """The reason, as a code; empty if the application would get a token."""
     words: Annotated[str, example("The assertion is not for this installation alone.")]
-    """The verdict in words."""
+    """A description of the result."""
     mend: Annotated[str, example("Ask the directory for an assertion whose aud is our issuer alone.")]
     """The change that fixes the request."""
 
@@ -83,11 +83,11 @@ _settings = taken(AssertionSettingsBody, AssertionSettings)
 async def set_provider_assertions(
     call: Call[AssertionSettingsBody, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Decide whether an upstream provider issues identity assertions
+    """Set whether a provider issues identity assertions
 
-    Then a confidential application of yours gets tokens for your APIs in the name of the provider's people, without asking them: the
-    provider decides. Sessions that its assertions have opened end when you turn this off, and when the provider is turned off or deleted.
-    Only an owner can do this. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    Only an owner can do this. If you turn this on, your confidential applications can get tokens for your APIs that act for the provider's
+    people. The people are not asked: the provider decides. If you turn this off, or the provider is disabled or deleted, all sessions from
+    its assertions are revoked. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     provider = UpstreamProviderId(call.path.provider_id)
     return record_of(
@@ -99,10 +99,10 @@ async def set_provider_assertions(
 async def check_provider_assertion(
     call: Call[PresentedAssertion, None, UpstreamProviderPath, Member], postern: Postern
 ) -> AssertionVerdictRecord:
-    """Check an identity assertion of an upstream provider
+    """Check an identity assertion of a provider
 
-    The answer says whether the application that the assertion names would get a token now, and otherwise why not. Nothing is issued, and
-    the assertion is not used up.
+    The response says whether the application that the assertion names would get a token now, and if not, why. No token is issued, and the
+    assertion can still be used.
     """
     provider = UpstreamProviderId(call.path.provider_id)
     verdict = await postern.federation.identity_assertions.try_out(call.caller, provider, call.body.assertion.strip(), call.sender)

@@ -25,17 +25,17 @@ class LogoutNoticesQuery(Paging, frozen=True, kw_only=True):
     """A filter on notices."""
 
     delivered: bool | None = None
-    """Only received notices, or only notices that were not received."""
+    """If true, only delivered notices. If false, only undelivered notices."""
 
 
 class LogoutNoticeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A notice that tells a service of one ended session."""
+    """A back-channel logout notice about one session."""
 
     id: Id
     session_id: UUID
-    """The session that has ended: `sid` of its ID tokens."""
+    """The ID of the session that ended. It is `sid` in the session's ID tokens."""
     user_id: UUID
-    """The user of the session: `sub` of its ID tokens."""
+    """The ID of the session's user. It is `sub` in the session's ID tokens."""
     response_status_code: Annotated[int, example(200)] | None
     """The status code of the last response; null if there was none."""
     attempt_count: Annotated[int, example(1)]
@@ -43,11 +43,11 @@ class LogoutNoticeRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: Annotated[int, example(LOGOUT_NOTICE_RULES.most_attempts)]
     """The maximum number of attempts."""
     next_retry_at: datetime | None
-    """When the next attempt is due; null if no attempt follows."""
+    """When the next attempt is due; null if there is none."""
     delivered: Annotated[bool, example(True)]
     """Whether the service received the notice."""
     delivery_error: Annotated[str, example("timeout")] | None
-    """The reason why the last attempt failed; null if it succeeded."""
+    """Why the last attempt failed; null if it succeeded."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -56,18 +56,18 @@ class LogoutNoticeList(msgspec.Struct, frozen=True):
     """One page of notices."""
 
     logout_notices: Sequence[LogoutNoticeRecord]
-    """The notices on this page, the newest first."""
+    """The notices on this page, newest first."""
     pagination: DetailedPagination
     """The position of this page in the list."""
 
 
 @endpoint.get(_NOTICES, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, tags=("services",))
 async def list_logout_notices(call: Call[None, LogoutNoticesQuery, ServicePath, Member], postern: Postern) -> LogoutNoticeList:
-    """List the logout notices of a service, the newest first
+    """List logout notices of a service
 
-    A service with a `backchannel_logout_uri` gets a logout token for each of its sessions that ends. Postern tries to deliver a notice for
-    a day at most; an answer of 400 is final. Notices are kept for 30 days, unless the operator of this installation chose another time. A
-    `total` of 10 000 means "10 000 or more".
+    Returns notices newest first. If a service has a `backchannel_logout_uri`, it gets a logout token for each of its sessions that ends.
+    Postern retries a notice for at most one day. A response of 400 is final. Notices are kept for 30 days, unless the operator of this
+    installation set another period. A `total` of 10 000 means "10 000 or more".
     """
     query = call.query
     listed = await postern.federation.logout_notices.list(call.caller, call.path.service_slug, page_of(query), delivered=query.delivered)

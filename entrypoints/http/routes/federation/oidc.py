@@ -34,46 +34,44 @@ class OrganizationClaims(msgspec.Struct, frozen=True):
 
 
 class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The claims that the granted scopes allow (OpenID Connect Core section 5.3.2), and those that the service has configured, under their
-    own names.
-    """
+    """The claims of the granted scopes (OpenID Connect Core section 5.3.2), and the custom claims of the service under their own names."""
 
     has_other_names: ClassVar[bool] = True
 
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")]
     """The person's ID, which never changes."""
     name: Annotated[str, example("Ada Lovelace")] | None = None
-    """The person's name. With the scope `profile`, as all claims of the profile. A claim is absent if the person has not set it."""
+    """The person's full name. With the scope `profile`, as all claims of the profile. Claims that the person has not set are absent."""
     given_name: Annotated[str, example("Ada")] | None = None
     """The given name."""
     family_name: Annotated[str, example("Lovelace")] | None = None
     """The family name."""
     preferred_username: Annotated[str, example("ada")] | None = None
-    """The user name; of a person without a user name, the email address, if the scope `email` is granted, too."""
+    """The username. If the person has none and the scope `email` is granted: the email address."""
     picture: Annotated[str, example("https://sso.example.org/pictures/9f1c0f4e-4a57-4b41-8b0b-3f2a0f5f9d2e")] | None = None
     """The URL of the person's picture."""
     zoneinfo: Annotated[str, example("Europe/Berlin")] | None = None
     """The time zone."""
     locale: Annotated[str, example("de")] | None = None
-    """The language that the person has chosen."""
+    """The language that the person selected."""
     updated_at: Annotated[int, example(1_780_000_000)] | None = None
-    """The last change of the profile, in seconds since 1970."""
+    """When the profile was last changed, in seconds since 1970."""
     email: Annotated[str, example("ada@example.org")] | None = None
     """The person's email address. With the scope `email`."""
     email_verified: Annotated[bool, example(True)] | None = None
-    """Whether the person has verified the email address. With the scope `email`."""
+    """Whether the email address is verified. With the scope `email`."""
     organization: OrganizationClaims | None = None
     """The organization of the service. With the scope `organization`."""
     roles: Annotated[Sequence[str], example(["editor"])] | None = None
-    """The roles that the person holds in the service. With the scope `roles`."""
+    """The person's roles in the service. With the scope `roles`."""
     permissions: Annotated[Sequence[str], example(["invoices.read"])] | None = None
     """The permissions of these roles. With the scope `roles`."""
     groups: Annotated[Sequence[str], example(["acme/member", "support"])] | None = None
-    """The person's role in that organization, as `organization/role`, and then the person's teams there. With the scope `groups`."""
+    """The person's role in the organization, as `organization/role`, and then the person's teams in it. With the scope `groups`."""
 
 
 class UserinfoRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The access token, if the `Authorization` header does not have it (RFC 6750 section 2.2)."""
+    """The access token, if it is not in the `Authorization` header (RFC 6750 section 2.2)."""
 
     access_token: Token | None = None
     """The access token."""
@@ -97,9 +95,9 @@ _PUBLIC: Final[Statement] = {
     origins=Origins.CLIENTS_WITH_CREDENTIALS,
 )
 async def get_userinfo(call: Call, postern: Postern) -> PersonClaims:
-    """Get the claims that the granted scopes allow
+    """Get user info
 
-    For access tokens with the scope `openid`.
+    Returns the claims of the granted scopes. The access token needs the scope `openid`.
     """
     return await _claims(call.caller, postern)
 
@@ -114,9 +112,9 @@ async def get_userinfo(call: Call, postern: Postern) -> PersonClaims:
     origins=Origins.CLIENTS_WITH_CREDENTIALS,
 )
 async def get_userinfo_by_post(call: Call[UserinfoRequest], postern: Postern) -> PersonClaims:
-    """Get the claims that the granted scopes allow, by POST
+    """Get user info by POST
 
-    The token may be in the header or in the form (OpenID Connect Core section 5.3.1).
+    Returns the claims of the granted scopes. Send the token in the header or in the form (OpenID Connect Core section 5.3.1).
     """
     caller = call.presented
     if caller is None:
@@ -132,20 +130,19 @@ async def get_userinfo_by_post(call: Call[UserinfoRequest], postern: Postern) ->
 
 @endpoint.get("/.well-known/openid-configuration", **_PUBLIC)
 def get_openid_configuration(_call: Call, postern: Postern) -> bytes:
-    """Get the addresses of all endpoints, and the supported features (OpenID Connect Discovery)
+    """Get the OpenID Connect discovery document
 
-    Libraries for OpenID Connect configure themselves by this document. They need no more than the issuer's address, which is the address
-    of this installation.
+    Returns the URLs of all endpoints and the supported features (OpenID Connect Discovery). OpenID Connect libraries configure themselves
+    with this document. They need only the issuer URL, which is the base URL of this installation.
     """
     return _published(postern)
 
 
 @endpoint.get("/.well-known/oauth-authorization-server", **_PUBLIC)
 def get_authorization_server_metadata(_call: Call, postern: Postern) -> bytes:
-    """Get the same document under OAuth's name for it (RFC 8414)
+    """Get the OAuth authorization server metadata (RFC 8414)
 
-    For libraries for OAuth, and for clients of the Model Context Protocol.
-    `/.well-known/openid-configuration` has the same content. The issuer has no path, so nothing is at these addresses with a path added.
+    Returns the same document as `/.well-known/openid-configuration`. For OAuth libraries and clients of the Model Context Protocol.
     """
     return _published(postern)
 

@@ -27,38 +27,40 @@ _encode: Final = msgspec.json.Encoder().encode
 
 class PollPath(msgspec.Struct, frozen=True):
     stream_id: UUID
-    """The stream."""
+    """The stream's ID."""
 
 
 class SignalError(msgspec.Struct, frozen=True):
-    """Why the application refuses a signal."""
+    """Why the application rejected a signal."""
 
     err: Annotated[_Text, example("invalid_key")]
-    """The error's name (RFC 8935, section 2.4). Its beginning is kept."""
+    """The error code (RFC 8935, section 2.4). Postern stores its beginning."""
     description: _Text | None = None
-    """More of it. It is not kept."""
+    """A description of the error. Postern does not store it."""
 
 
 class PollBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the application wants, and what it has received."""
+    """The signals to fetch, and the signals to acknowledge."""
 
     max_events: Annotated[int, msgspec.Meta(ge=0), example(20)] | None = None
-    """How many signals the answer may have, at most 100. With 0 the application only acknowledges."""
+    """The maximum number of signals to return, at most 100. With 0, the request only acknowledges signals."""
     return_immediately: bool = False
-    """Whether the answer comes at once, even if nothing waits. Otherwise it comes with the next signal, after 30 seconds at the latest."""
+    """Whether to respond at once if there are no signals. Otherwise, the response waits for the next signal, at most 30 seconds."""
     ack: Annotated[Sequence[_Jti], msgspec.Meta(max_length=MOST_ANSWERS), example([_SIGNAL])] = ()
-    """The `jti` of signals that the application has received. They do not come again. A token with `ssf.read` alone may name none."""
+    """The `jti` values of the signals that the application received. They are not sent again. With a token that has only `ssf.read`, send
+    none.
+    """
     set_errs: Annotated[Mapping[_Jti, SignalError], msgspec.Meta(max_length=MOST_ANSWERS), example({_SIGNAL: {"err": "invalid_key"}})] = {}
-    """The signals that the application refuses, by their `jti`. They do not come again. A token with `ssf.read` alone may name none."""
+    """The signals that the application rejects, by `jti`. They are not sent again. With a token that has only `ssf.read`, send none."""
 
 
 class PollAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What waits for the stream, the oldest first. What is not acknowledged comes again."""
+    """The pending signals of the stream, oldest first. Signals that are not acknowledged are sent again."""
 
     sets: Annotated[Mapping[str, str], example({_SIGNAL: "eyJ0eXAiOiJzZWNldmVudCtqd3QifQ.e30.c2ln"})]
-    """Security event tokens by their `jti`."""
+    """The security event tokens, by `jti`."""
     more_available: Annotated[bool, example(False)]
-    """Whether more of them wait."""
+    """Whether more signals are pending."""
 
 
 @endpoint.post(
@@ -70,10 +72,11 @@ class PollAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tags=("signals",),
 )
 async def poll_stream(call: Call[PollBody, None, PollPath, SignalCaller], postern: Postern) -> Streamed[PollAnswer]:
-    """Fetch the signals of a stream, and acknowledge earlier ones (RFC 8936)
+    """Poll the signals of a stream (RFC 8936)
 
-    One request of a stream waits, and 20 of an organization: the next one is answered at once. `ack` and `setErrs` need `ssf.manage` where
-    the token has scopes of signals: with `ssf.read` alone they are refused (403 `insufficient_scope`).
+    Returns pending signals, and acknowledges earlier ones. At most one request per stream, and 20 per organization, can wait for signals.
+    Further requests get a response at once. If the token has scopes of shared signals, `ack` and `setErrs` need `ssf.manage`. With
+    `ssf.read` alone, they are rejected with 403 `insufficient_scope`.
     """
     body = call.body
     stream = SignalStreamId(call.path.stream_id)

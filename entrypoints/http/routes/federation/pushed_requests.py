@@ -33,56 +33,58 @@ class PushedAuthorizationRequest(ClientFields, frozen=True, kw_only=True):
     """The parameters of the authorization request, and the client's credentials."""
 
     redirect_uri: Annotated[str, msgspec.Meta(max_length=LONGEST_URI), example("https://billing.acme.example/callback")] | None = None
-    """The destination of the person and the answer: one of the service's redirect URIs, byte for byte."""
+    """The URI that receives the authorization response. It must match one of the service's redirect URIs exactly."""
     response_type: Annotated[str, msgspec.Meta(max_length=LONGEST), example("code")] | None = None
     """Must be `code`."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST), example("openid email")] | None = None
-    """Some of `openid profile email organization groups offline_access`, and scopes of the named APIs, separated by spaces."""
+    """The requested scopes, separated by spaces: any of `openid profile email organization groups offline_access`, and scopes of the
+    requested APIs.
+    """
     resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
-    """The identifiers of the APIs that the application wants tokens for (RFC 8707)."""
+    """The identifiers of the APIs that the application requests tokens for (RFC 8707)."""
     state: _Text = None
-    """An opaque value that the response repeats."""
+    """An opaque value that the authorization response repeats."""
     nonce: _Text = None
     """A value that the ID token repeats."""
     code_challenge: Annotated[str, msgspec.Meta(max_length=LONGEST), example("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")] | None = None
-    """The PKCE challenge. Optional for a service with a client secret or keys."""
+    """The PKCE code challenge. Optional for a service with a client secret or keys."""
     code_challenge_method: Annotated[str, msgspec.Meta(max_length=LONGEST), example("S256")] | None = None
     """Must be `S256`."""
     dpop_jkt: Annotated[str, msgspec.Meta(max_length=LONGEST), example("0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")] | None = None
-    """The thumbprint of the key that the code is bound to (RFC 9449 section 10). A proof in `DPoP` says the same."""
+    """The thumbprint of the key that the code is bound to (RFC 9449 section 10). A proof in `DPoP` has the same effect."""
     response_mode: _Text = None
     """`query` (the default), `fragment`, which requires PKCE, or `form_post`."""
     prompt: _Text = None
-    """`none`, or some of `login`, `consent`, `select_account` and `create`."""
+    """`none`, or any of `login`, `consent`, `select_account` and `create`."""
     max_age: _Text = None
     """The maximum age of the person's authentication, in seconds."""
     login_hint: _Text = None
     """The email address of the person whom the application expects."""
     acr_values: _Text = None
-    """The acceptable levels of authentication."""
+    """The acceptable authentication levels."""
     ui_locales: _Text = None
-    """The preferred languages of the pages, the most preferred first."""
+    """The preferred languages of the pages, in order of preference."""
     claims: Annotated[str, msgspec.Meta(max_length=LONGEST), example('{"userinfo":{"email":{"essential":true}}}')] | None = None
-    """Single claims, as JSON (OpenID Connect Core section 5.5). Each claim asks for the scope that includes it."""
+    """The requested individual claims, as JSON (OpenID Connect Core section 5.5). Each claim requests the scope that includes it."""
     id_token_hint: Annotated[str, msgspec.Meta(max_length=LONGEST_HINT)] | None = None
     """An ID token of the person whom the application expects."""
     request: _Text = None
-    """Not supported: no request objects."""
+    """Not supported. Postern does not accept request objects."""
     request_uri: _Text = None
-    """Refused: a pushed request cannot name another pushed request."""
+    """Rejected. A pushed request cannot reference another pushed request."""
     registration: _Text = None
     """Not supported."""
 
 
 class PushedAuthorizationResponse(msgspec.Struct, frozen=True):
-    """The name of the pushed request."""
+    """The reference to the pushed request."""
 
     request_uri: Annotated[str, example("urn:ietf:params:oauth:request_uri:6esc_11ACC5bwc014ltc14eY22cDxLHXcJ5dGMXcW9o")]
-    """Send the person to `/oauth/authorize` with this URI and your `client_id`, and nothing else. The URI
-    works for any number of visits, until one of them has led to a code.
+    """The request URI. Send the person to `/oauth/authorize` with only this URI and your `client_id`. The URI can be opened any number of
+    times, until a code has been issued.
     """
     expires_in: Annotated[int, example(60)]
-    """The number of seconds that the URI is valid."""
+    """The number of seconds until the URI expires."""
 
 
 _FORM: Final = Form(limit=16 << 10, most_fields=50)
@@ -102,10 +104,10 @@ _FORM: Final = Form(limit=16 << 10, most_fields=50)
     tags=("oauth",),
 )
 async def push_authorization_request(call: Call[PushedAuthorizationRequest], postern: Postern) -> PushedAuthorizationResponse:
-    """Deposit an authorization request
+    """Push an authorization request (PAR)
 
-    The request is checked as at `/oauth/authorize`, but before anyone sees a page, and the browser carries none of its parameters. The
-    client authenticates as at the token endpoint; a public client sends only its client ID.
+    Postern validates the request as at `/oauth/authorize`, but before a page opens. The browser carries none of the parameters. The client
+    authenticates as at the token endpoint. A public client sends only its client ID.
     """
     fields = call.body
     shown = await credentials(call, postern)

@@ -41,88 +41,89 @@ _Mapping = Annotated[Mapping[Word, Any], example({"email": "mail", "id": "uid"})
 
 
 class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration by hand. Omitted fields keep their values; null removes a value."""
+    """The SAML settings to set manually. Omitted fields keep their values; null removes a value."""
 
     enabled: bool
     """Whether people can sign in by SAML."""
     entity_id: _EntityId | msgspec.UnsetType | None = msgspec.UNSET
-    """The service provider's entity ID, which it sends as Issuer. Required when enabled, unless it is known already. A different entity ID
-    means a different service provider: the certificates and addresses of the previous one are deleted.
+    """The service provider's entity ID, which it sends as Issuer. Required when SAML is enabled, unless it is already set. If you set a
+    different entity ID, the certificates and URLs of the previous service provider are deleted.
     """
     acs_url: _AcsUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """The URL that assertions go to, by HTTP-POST: https, or http on localhost. Required when enabled, unless it is known already."""
+    """The assertion consumer service URL (HTTP-POST): https, or http on localhost. Required when SAML is enabled, unless it is already set.
+    """
     slo_url: _SloUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """The service provider's single logout URL. Messages go there by HTTP-Redirect, unless its metadata name another binding. Postern's
-    response uses the binding of the request.
+    """The service provider's single logout URL. Postern sends messages by HTTP-Redirect, unless the metadata specify another binding.
+    Responses use the binding of the request.
     """
     name_id_format: _Format | msgspec.UnsetType | None = msgspec.UNSET
-    """The format of a person's name: `emailAddress` (the default), `unspecified`, `persistent`, `transient`, or the URI of one of these."""
+    """The NameID format: `emailAddress` (the default), `unspecified`, `persistent`, `transient`, or the URI of one of these."""
     attribute_mapping: _Mapping | msgspec.UnsetType | None = msgspec.UNSET
-    """A mapping from sources to the names of attributes. The sources are `email`, `id`, `name`, `first_name`, `last_name`, `organization`,
-    `organization_name`, `role` and `groups`. Null means `email` and `id` under these names.
+    """The attribute mapping, from sources to attribute names. The sources are `email`, `id`, `name`, `first_name`, `last_name`,
+    `organization`, `organization_name`, `role` and `groups`. Null: `email` and `id` under these names.
     """
     sign_assertions: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether to sign the assertion; true by default."""
     sign_response: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether to sign the response around the assertion; true by default. At least one of the two must be signed."""
+    """Whether to sign the response that contains the assertion; true by default. At least one of the two must be signed."""
     require_signed_requests: Annotated[bool, example(False)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether requests must be signed by a certificate of the uploaded metadata; false by default. To turn this on, the metadata must have
-    a certificate.
+    """Whether requests must be signed with a certificate from the uploaded metadata; false by default. To turn this on, the metadata must
+    contain a certificate.
     """
 
 
 class SamlResult(msgspec.Struct, frozen=True):
-    """The outcome."""
+    """The result of the request."""
 
     success: Success
     message: Annotated[str, example("SAML is enabled")]
-    """The outcome in words."""
+    """A description of the result."""
 
 
 class SamlAcsEndpoint(msgspec.Struct, frozen=True):
     """An assertion consumer service URL of the service provider, from its metadata."""
 
     index: Annotated[int, example(0)]
-    """The number by which requests may name this address."""
+    """The index by which requests can select this URL."""
     url: Annotated[str, example("https://crm.example.com/saml/acs")]
-    """The email address."""
+    """The URL."""
     is_default: Annotated[bool, example(True)]
-    """Whether the metadata call this address the default."""
+    """Whether the metadata mark this URL as the default."""
 
 
 class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The service provider, and the contents of its assertions."""
+    """The SAML settings of a service: the service provider, and the contents of assertions."""
 
     enabled: Annotated[bool, example(True)]
     """Whether people can sign in by SAML."""
     entity_id: Annotated[str, example("https://crm.example.com/saml")] | None
     """The service provider's entity ID."""
     acs_url: Annotated[str, example("https://crm.example.com/saml/acs")] | None
-    """The URL that assertions go to."""
+    """The assertion consumer service URL."""
     slo_url: Annotated[str, example("https://crm.example.com/saml/slo")] | None
     """The service provider's single logout URL."""
     name_id_format: _Format | None
-    """The format of a person's name; null for the email address."""
+    """The NameID format; null for the email address."""
     attribute_mapping: _Mapping | None
-    """A mapping from sources to the names of attributes; null means `email` and `id`."""
+    """The attribute mapping, from sources to attribute names; null for `email` and `id`."""
     sign_assertions: Annotated[bool, example(True)]
     """Whether the assertion is signed."""
     sign_response: Annotated[bool, example(True)]
-    """Whether the response around it is signed."""
+    """Whether the response that contains the assertion is signed."""
     require_signed_requests: Annotated[bool, example(False)]
     """Whether requests must be signed."""
     has_certificate: Annotated[bool, example(True)]
-    """Whether there is an active certificate. Without one, no one can sign in."""
+    """Whether an active certificate exists. Without one, no one can sign in."""
     acs_endpoints: Sequence[SamlAcsEndpoint]
-    """All addresses of the uploaded metadata. A request may name any of them."""
+    """All assertion consumer service URLs of the uploaded metadata. A request can select any of them."""
     request_certificates: Annotated[int, example(1)]
-    """The number of known certificates of the service provider. Any of them may have signed a request."""
+    """The number of the service provider's known certificates. A request can be signed with any of them."""
     encrypts_assertions: Annotated[bool, example(False)]
-    """Whether assertions are encrypted. True if the uploaded metadata have a key for encryption."""
+    """Whether assertions are encrypted. True if the uploaded metadata contain an encryption key."""
     metadata_uploaded_at: datetime | None
-    """When the service provider's metadata were uploaded."""
+    """When the service provider's metadata were last uploaded."""
     metadata_fetched_at: datetime | None
-    """When the metadata was last fetched."""
+    """When Postern's metadata were last fetched."""
 
 
 class SamlCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,31 +131,31 @@ class SamlCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     public_key: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")]
-    """The X.509 certificate in PEM."""
+    """The X.509 certificate in PEM format."""
     valid_from: datetime
-    """The beginning of its validity."""
+    """When the certificate becomes valid."""
     valid_until: datetime
-    """The end of its validity, after three years."""
+    """When the certificate expires, 3 years later."""
     is_active: Annotated[bool, example(True)]
-    """Whether this certificate signs."""
+    """Whether Postern signs with this certificate."""
     created_at: CreatedAt
     last_signed_at: datetime | None
-    """When the certificate last signed an assertion, to within a minute."""
+    """When the certificate last signed an assertion, with a precision of 1 minute."""
 
 
 class SamlCertificates(SamlCertificateRecord, frozen=True, kw_only=True):
-    """The active certificate, and the state of a change to the next one."""
+    """The active certificate, and the state of the rollover to the next one."""
 
     metadata_fetched_at: datetime | None
-    """When the metadata was last fetched."""
+    """When Postern's metadata were last fetched."""
     next: SamlCertificateRecord | None
-    """The certificate that follows the active one. The metadata already show it."""
+    """The next certificate, which the metadata already contain."""
     next_was_fetched: Annotated[bool, example(False)]
-    """Whether someone has fetched the metadata since they show the next certificate."""
+    """Whether the metadata were fetched since they contain the next certificate."""
 
 
 class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A message in either direction, by its IDs and times, without data about people."""
+    """A SAML message in either direction, with its IDs and times, and without personal data."""
 
     id: Id
     kind: Annotated[str, example("authn_request")]
@@ -162,37 +163,37 @@ class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     binding: Annotated[str, example("redirect")]
     """`redirect` or `post`."""
     succeeded: Annotated[bool, example(False)]
-    """Whether Postern accepted the message, or, for an answer, whether it reports success."""
+    """Whether Postern accepted the message. For a response: whether it reports success."""
     status: Annotated[str, example("NoPassive")]
-    """For an answer: the last part of its SAML status."""
+    """For a response: the last part of its SAML status code."""
     reason: Annotated[str, example("it wants the answer at an address that is not configured")]
-    """The reason of a failure, in words; empty if the message succeeded."""
+    """The reason for a failure; empty if the message succeeded."""
     advice: Annotated[str, example("Set acs_url to the address in AssertionConsumerServiceURL, or upload metadata that name it")]
-    """The change that avoids the failure."""
+    """The change that fixes the failure."""
     message_id: Annotated[str, example("_9f2c")]
-    """The message's own ID."""
+    """The ID of the message."""
     in_response_to: Annotated[str, example("")]
-    """The ID of the message that this one answers."""
+    """The ID of the message that this message responds to."""
     certificate_id: Annotated[str, example("")] | None
     """The ID of Postern's certificate that signed the message."""
     created_at: CreatedAt
 
 
 class SamlExchanges(msgspec.Struct, frozen=True):
-    """The last fifty messages of the last seven days."""
+    """The last 50 messages of the last 7 days."""
 
     exchanges: Sequence[SamlExchangeRecord]
-    """Newest first."""
+    """The messages, newest first."""
 
 
 class CertificateQuery(msgspec.Struct, frozen=True):
     activate: Annotated[bool, example(True)] = True
-    """Whether the new certificate signs at once, in place of the active one. If false, it becomes the next certificate."""
+    """Whether the new certificate replaces the active one immediately. If false, it becomes the next certificate."""
 
 
 class MetadataQuery(msgspec.Struct, frozen=True):
     signed: Annotated[bool, example(False)] = False
-    """Whether to sign the document, by the active certificate."""
+    """Whether to sign the metadata with the active certificate."""
 
 
 _change = taken(SamlConfigurationBody, ConfigurationChange)
@@ -215,10 +216,10 @@ _exchange = shown(
 
 @endpoint.post(_SAML, caller=_DECIDE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Member], postern: Postern) -> SamlResult:
-    """Configure SAML by hand
+    """Configure SAML manually
 
-    The service becomes an identity provider for one service provider. Afterwards make a certificate: without one, no one can sign in. If
-    the service provider has metadata, upload these first; then send only `enabled` and the attributes.
+    Makes the service an identity provider for one service provider. If the service provider has metadata, upload the metadata first. Then
+    send only `enabled` and the attribute mapping. Afterwards, create a certificate: without one, no one can sign in.
     """
     await postern.federation.saml.configure(call.caller, call.path.service_slug, _change(call.body), call.actor)
     return SamlResult(success=True, message="SAML is enabled" if call.body.enabled else "SAML is disabled")
@@ -228,7 +229,7 @@ async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Me
 async def get_saml_configuration(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
     """Get the SAML configuration of a service
 
-    The response has what the service provider needs to be known by, and what its assertions contain.
+    Returns the details of the service provider, and the contents of its assertions.
     """
     standing = await postern.federation.saml.get(call.caller, call.path.service_slug)
     return _configuration(standing.configuration, has_certificate=standing.configured.active is not None)
@@ -236,9 +237,9 @@ async def get_saml_configuration(call: Call[None, None, ServicePath, Member], po
 
 @endpoint.delete(_SAML, caller=_MANAGE, keys=True, tags=_TAGS)
 async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlResult:
-    """Disable SAML, and delete its certificates with their keys
+    """Disable SAML
 
-    No one can sign in by SAML with the next request. The rest of the configuration stays.
+    The certificates and their private keys are deleted. From the next request, no one can sign in with SAML. The other settings stay.
     """
     await postern.federation.saml.disable(call.caller, call.path.service_slug, call.actor)
     return SamlResult(success=True, message="SAML is disabled, and its certificates are gone")
@@ -254,12 +255,14 @@ async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Pos
     tags=_TAGS,
 )
 async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
-    """Configure SAML by the service provider's metadata
+    """Upload the metadata of a service provider
 
-    Postern reads entity ID, assertion consumer services, single logout, name format and certificates from the document. If the document
-    lists the configured name format, that format stays. `enabled` and the attributes stay, too: send them to `POST …/saml` afterwards. The
-    document can turn `require_signed_requests` on, but not off: while it is on, metadata without a signing certificate are refused. The
-    answer shows the result. If the metadata have a key for encryption, assertions are encrypted.
+    Postern reads the entity ID, assertion consumer services, single logout, NameID format and certificates from the metadata. If the
+    metadata list the configured NameID format, that format stays. `enabled` and the attribute mapping also stay: change them with `POST
+    …/saml`.
+
+    The metadata can turn `require_signed_requests` on, but not off. While it is on, metadata without a signing certificate are rejected. If
+    the metadata contain an encryption key, assertions are encrypted. The response has the resulting configuration.
     """
     service = call.path.service_slug
     filled = await postern.federation.saml.fill(call.caller, service, call.body, call.actor)
@@ -277,11 +280,11 @@ async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], pos
     verb="service-saml-certificate create",
 )
 async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
-    """Create a certificate
+    """Create a SAML signing certificate
 
-    The certificate is valid for three years and signs from now on; the previous certificate and its key are deleted. With `activate=false`
-    it becomes the next certificate: the metadata show it beside the active one, so service providers can learn of it, and nothing else
-    changes until you activate it.
+    The certificate is valid for 3 years and signs immediately. The previous certificate and its private key are deleted. With
+    `activate=false`, it becomes the next certificate: the metadata contain it in addition to the active one. Service providers can fetch
+    it, and nothing else changes until you activate it.
     """
     made = await postern.federation.saml.make_certificate(call.caller, call.path.service_slug, call.actor, activate=call.query.activate)
     return _certificate(made)
@@ -289,29 +292,30 @@ async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath
 
 @endpoint.get(_CERTIFICATE, caller=_VIEW, keys=True, tags=_TAGS)
 async def get_saml_certificates(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificates:
-    """Get the active certificate, and the next one if there is one
+    """Get the SAML signing certificates
 
-    `next_was_fetched` tells whether Postern's metadata was fetched since the next certificate was added.
+    Returns the active certificate, and the next one if it exists. `next_was_fetched` says whether Postern's metadata were fetched since the
+    next certificate was added.
     """
     return _certificates(await postern.federation.saml.certificate(call.caller, call.path.service_slug))
 
 
 @endpoint.post(f"{_CERTIFICATE}/activate", caller=_DECIDE, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def activate_saml_certificate(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
-    """Activate the next certificate
+    """Activate the next SAML signing certificate
 
-    The active certificate and its key are deleted. First check that the service provider knows the next certificate: it has fetched the
-    metadata, or a sign-in with `saml/login?certificate=next` works.
+    The active certificate and its private key are deleted. First, verify that the service provider trusts the next certificate. Either it
+    has fetched the metadata, or a sign-in with `saml/login?certificate=next` works.
     """
     return _certificate(await postern.federation.saml.activate_next(call.caller, call.path.service_slug, call.actor))
 
 
 @endpoint.get(f"{_SAML}/exchanges", caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_saml_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlExchanges:
-    """List the last SAML messages, and the reasons of failures
+    """List SAML messages
 
-    Returns the last fifty messages of the last seven days, with time and direction. A refused message has the reason, and the change that
-    helps.
+    Returns the last 50 messages of the last 7 days, newest first, with time and direction. A rejected message has the reason, and the
+    change that fixes it.
     """
     return SamlExchanges([_exchange(one) for one in await postern.federation.saml.exchanges(call.caller, call.path.service_slug)])
 
@@ -326,9 +330,10 @@ async def list_saml_exchanges(call: Call[None, None, ServicePath, Member], poste
     tags=_TAGS,
 )
 async def get_saml_metadata(call: Call[None, MetadataQuery, ServicePath], postern: Postern) -> bytes:
-    """Get the identity provider's metadata, for the service provider
+    """Get the SAML identity provider metadata
 
-    The metadata contains Postern's URLs and certificates. The request needs no credentials, so that the service provider can repeat it.
+    Returns Postern's URLs and certificates for the service provider. No authentication is required, so the service provider can fetch the
+    metadata regularly.
     """
     return await postern.federation.saml.metadata(ServiceName(call.path.org_slug, call.path.service_slug), signed=call.query.signed)
 

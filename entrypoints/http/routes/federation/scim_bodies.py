@@ -42,10 +42,10 @@ _ETAG = 'W/"3694e05e9dff590f3694e05e9dff590f"'
 
 
 IF_MATCH: Final = RequestHeader(
-    "If-Match", "The version that the change is meant for. If the resource has another version by now, the response is 412.", _ETAG
+    "If-Match", "The expected version of the resource. If the current version differs, the response is 412.", _ETAG
 )
 IF_NONE_MATCH: Final = RequestHeader(
-    "If-None-Match", "The version that you have. If it is still the current one, the response is 304.", _ETAG
+    "If-None-Match", "The version that you have. If it is the current version, the response is 304.", _ETAG
 )
 ETAG: Final = AnswerHeader("ETag", "The version of the resource, to send as `If-Match` or `If-None-Match`.", _ETAG)
 
@@ -87,9 +87,9 @@ class ShownAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     """The choice of attributes for the answer."""
 
     attributes: Annotated[Line, example("userName,active")] | None = None
-    """Only these attributes, separated by commas, and always `id` and `schemas`."""
+    """The attributes to return, separated by commas. `id` and `schemas` are always returned."""
     excluded_attributes: Annotated[Line, example("members")] | None = None
-    """All attributes but these, separated by commas."""
+    """The attributes to omit, separated by commas."""
 
     @property
     def wanted(self) -> WantedAttributes:
@@ -100,12 +100,12 @@ class ScimQuery(ShownAttributes, frozen=True, kw_only=True, rename="camel"):
     """The resources to list."""
 
     start_index: Annotated[int, example(1)] = 1
-    """The number of the first resource on the page, counted from 1."""
+    """The index of the first resource to return, starting at 1."""
     count: Annotated[int, example(100)] = DEFAULT_COUNT
-    """The maximum number of resources to return. A number above 1000 counts as 1000 (RFC 7644)."""
+    """The maximum number of resources to return. Values above 1000 are treated as 1000 (RFC 7644)."""
     filter: Annotated[Line, example('userName eq "ada@example.org"')] | None = None
-    """The filter. `eq` works for each attribute that can be compared; `co`, `sw` and `ew` for `userName` and `emails`. Combine comparisons
-    by `and`, `or` and `not ( )`.
+    """The filter. `eq` works for each attribute that can be compared. `co`, `sw` and `ew` work for `userName` and `emails`. Combine
+    comparisons with `and`, `or` and `not ( )`.
     """
     sort_by: Annotated[Line, example("userName")] | None = None
     """The attribute to sort by."""
@@ -114,24 +114,24 @@ class ScimQuery(ShownAttributes, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScimSearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The resources to list, as a body."""
+    """The query parameters of a list, as a body."""
 
     schemas: Annotated[Sequence[Line], example([SEARCH_SCHEMA])] = ()
     """The schema of this request."""
     start_index: Annotated[int, example(1)] | None = None
-    """The number of the first resource on the page, counted from 1."""
+    """The index of the first resource to return, starting at 1."""
     count: Annotated[int, example(100)] | None = None
-    """The maximum number of resources to return. A number above 1000 counts as 1000 (RFC 7644)."""
+    """The maximum number of resources to return. Values above 1000 are treated as 1000 (RFC 7644)."""
     filter: Annotated[FilterText, example('userName eq "ada@example.org"')] | None = None
-    """The filter, as in the query of a list."""
+    """The filter, as in the query of the list endpoint."""
     sort_by: Annotated[ScimText, example("userName")] | None = None
     """The attribute to sort by."""
     sort_order: Annotated[ScimText, example("ascending")] | None = None
     """`ascending` or `descending`."""
     attributes: Annotated[Sequence[Line], example(["userName"])] | None = None
-    """Only these attributes."""
+    """The attributes to return."""
     excluded_attributes: Annotated[Sequence[Line], example(["members"])] | None = None
-    """All but these attributes."""
+    """The attributes to omit."""
 
     @property
     def wanted(self) -> WantedAttributes:
@@ -140,18 +140,18 @@ class ScimSearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScimOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation of a change."""
+    """One PATCH operation."""
 
     op: Annotated[Word, example("replace")]
     """`add`, `replace` or `remove`, case-insensitive."""
     path: Annotated[Line, example("active")] | None = None
-    """The attribute. Without it, the value names the attributes."""
+    """The path of the attribute. If omitted, the value contains the attributes by name."""
     value: Annotated[Any, example(False)] = None
     """The value to set, add or remove."""
 
 
 class ScimPatchBody(msgspec.Struct, frozen=True, kw_only=True):
-    """Operations that are carried out together, or not at all."""
+    """The PATCH operations. Either all operations are applied, or none."""
 
     schemas: Annotated[Sequence[Line], example([PATCH_SCHEMA])] = ()
     """The schema of this request."""
@@ -164,12 +164,12 @@ class ScimPatchBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScimMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Facts about a resource. Parts that you exclude are absent."""
+    """The metadata of a resource. Excluded attributes are absent."""
 
     resource_type: Annotated[Literal["User", "Group"], example("User")] | UnsetType = UNSET
     """`User` or `Group`."""
     created: Annotated[datetime, example(_MOMENT)] | UnsetType = UNSET
-    """When the directory or the organization first knew the resource."""
+    """When the directory or the organization added the resource."""
     last_modified: Annotated[datetime, example(_MOMENT)] | UnsetType = UNSET
     """When the resource was last changed."""
     location: Annotated[str, example(f"https://id.example.org/scim/v2/Users/{_ID}")] | UnsetType = UNSET
@@ -187,11 +187,11 @@ class ScimList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A page of resources."""
 
     schemas: Annotated[Sequence[str], example([LIST_SCHEMA])]
-    """The schema of this answer."""
+    """The schema of this response."""
     total_results: Annotated[int, example(1)]
-    """The number of all resources that match."""
+    """The total number of matching resources."""
     start_index: Annotated[int, example(1)]
-    """The number of the first resource on this page."""
+    """The index of the first resource on this page."""
     items_per_page: Annotated[int, example(1)]
     """The number of resources on this page."""
 

@@ -24,10 +24,10 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class ScimDocumentMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Facts about a document."""
+    """The metadata of a document."""
 
     resource_type: Literal["ServiceProviderConfig", "ResourceType", "Schema"]
-    """The kind of document."""
+    """The type of the document."""
     location: Annotated[str, example(f"{_BASE}/ServiceProviderConfig")]
     """The URL of the document."""
 
@@ -36,36 +36,36 @@ class ScimSupport(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a feature is supported."""
 
     supported: Annotated[bool, example(True)]
-    """True if it is."""
+    """Whether the feature is supported."""
 
 
 class ScimBulkSupport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Bulk operations are not supported."""
+    """The support for bulk operations."""
 
     supported: Annotated[bool, example(False)]
     """Always false."""
     max_operations: Annotated[int, example(0)]
-    """The most operations in one request: always 0."""
+    """The maximum number of operations per request: always 0."""
     max_payload_size: Annotated[int, example(0)]
-    """The most bytes in one request: always 0."""
+    """The maximum size of a request in bytes: always 0."""
 
 
 class ScimFilterSupport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Filters are supported."""
+    """The support for filters."""
 
     supported: Annotated[bool, example(True)]
     """Always true."""
     max_results: Annotated[int, example(1000)]
-    """The most resources on a page."""
+    """The maximum number of resources per page."""
 
 
 class ScimAuthenticationScheme(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A way for a directory to authenticate."""
+    """An authentication scheme for directories."""
 
     type: Annotated[str, example("oauthbearertoken")]
-    """The kind of scheme, in the words of RFC 7643."""
+    """The type of the scheme, as in RFC 7643."""
     name: Annotated[str, example("SCIM token")]
-    """The name of the scheme for people."""
+    """The display name of the scheme."""
     description: Annotated[str, example("A token of the organization, sent as a Bearer token (RFC 6750).")]
     """A description of the scheme."""
     spec_uri: Annotated[str, example("https://www.rfc-editor.org/info/rfc6750")]
@@ -80,25 +80,25 @@ class ScimServiceProviderConfig(msgspec.Struct, frozen=True, kw_only=True, renam
     schemas: Annotated[Sequence[str], example(["urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"])]
     """The schema of this document."""
     patch: ScimSupport
-    """Changes by PATCH."""
+    """Support for PATCH."""
     bulk: ScimBulkSupport
-    """Many operations in one request."""
+    """Support for bulk operations."""
     filter: ScimFilterSupport
-    """Filters."""
+    """Support for filters."""
     change_password: Annotated[ScimSupport, example({"supported": False})]
-    """Changes of passwords."""
+    """Support for password changes."""
     sort: ScimSupport
-    """Sorting."""
+    """Support for sorting."""
     etag: ScimSupport
-    """Versions of resources, as `ETag`."""
+    """Support for resource versions (`ETag`)."""
     authentication_schemes: Sequence[ScimAuthenticationScheme]
-    """The ways for a directory to authenticate."""
+    """The supported authentication schemes."""
     meta: ScimDocumentMeta
-    """About this document."""
+    """The metadata of this document."""
 
 
 class ScimResourceType(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A type of resources (RFC 7643 section 6)."""
+    """A resource type (RFC 7643 section 6)."""
 
     schemas: Annotated[Sequence[str], example(["urn:ietf:params:scim:schemas:core:2.0:ResourceType"])]
     """The schema of this document."""
@@ -107,80 +107,80 @@ class ScimResourceType(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     name: Annotated[str, example("User")]
     """The same as `id`."""
     endpoint: Annotated[str, example("/Users")]
-    """The path of the resources, below `/scim/v2`."""
+    """The path of the resources, relative to `/scim/v2`."""
     description: Annotated[str, example("A person whom the directory manages in the organization.")]
-    """A description of the resources."""
+    """A description of the resource type."""
     schema: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
-    """The schema of its resources."""
+    """The base schema of the resources."""
     schema_extensions: Annotated[Sequence[dict[str, Any]], example([])]
-    """The extension with the organization's own fields, if its directory may write any, and the enterprise extension, if attributes of it
-    are mapped to fields.
+    """The schema extensions. One contains the organization's own fields, if the directory can write any. The enterprise extension is
+    present if any of its attributes is mapped to a field.
     """
     meta: Annotated[ScimDocumentMeta, example({"resourceType": "ResourceType", "location": f"{_BASE}/ResourceTypes/User"})]
-    """About this document."""
+    """The metadata of this document."""
 
 
 class _Attribute(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: Annotated[str, example("userName")]
     """The name of the attribute."""
     type: Literal["string", "boolean", "decimal", "complex", "reference"]
-    """The type of its value."""
+    """The data type of the attribute."""
     multi_valued: Annotated[bool, example(False)]
-    """Whether the attribute is a list of such values."""
+    """Whether the attribute has a list of values."""
     description: Annotated[str, example("The e-mail address that the person signs in with.")]
-    """The meaning of the attribute."""
+    """A description of the attribute."""
     required: Annotated[bool, example(True)]
-    """Whether requests must have the attribute; for an attribute of an answer, whether it is always present."""
+    """Whether requests must contain the attribute. For an attribute of a response: whether it is always present."""
     mutability: Literal["readWrite", "readOnly", "immutable"]
-    """Whether a directory may change it."""
+    """Whether a directory can change the attribute."""
     returned: Literal["default"]
-    """Always `default`: answers have the attribute unless you exclude it."""
+    """Always `default`: responses contain the attribute unless you exclude it."""
     case_exact: Annotated[bool, example(False)] | UnsetType = UNSET
-    """Whether upper and lower case differ. Only texts and references have this."""
+    """Whether values are case-sensitive. Only present for strings and references."""
     uniqueness: Annotated[Literal["none", "server"], example("server")] | UnsetType = UNSET
-    """`server` if no two resources may have the same value. Only texts have this."""
+    """`server` if the value must be unique among resources. Only present for strings."""
     canonical_values: Sequence[str] | UnsetType = UNSET
-    """The allowed values, if they are few."""
+    """The allowed values, if there are only a few."""
     reference_types: Sequence[str] | UnsetType = UNSET
-    """The types of resources that a reference may point to."""
+    """The resource types that a reference can point to."""
 
 
 class ScimSubAttribute(_Attribute, frozen=True, kw_only=True, rename="camel"):
-    """A part of an attribute."""
+    """A sub-attribute."""
 
 
 class ScimAttribute(_Attribute, frozen=True, kw_only=True, rename="camel"):
-    """An attribute that Postern keeps."""
+    """An attribute that Postern stores."""
 
     sub_attributes: Sequence[ScimSubAttribute] | UnsetType = UNSET
-    """The parts of a `complex` attribute."""
+    """The sub-attributes of a `complex` attribute."""
 
 
 class ScimSchema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A schema: the attributes that a type of resources has (RFC 7643 section 7)."""
+    """A schema: the attributes of a resource type (RFC 7643 section 7)."""
 
     schemas: Annotated[Sequence[str], example(["urn:ietf:params:scim:schemas:core:2.0:Schema"])]
     """The schema of this document."""
     id: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
-    """The name of the schema."""
+    """The URN of the schema."""
     name: Annotated[str, example("User")]
-    """`User`, `Group`, `EnterpriseUser`, or `Fields` for the organization's own."""
+    """`User`, `Group`, `EnterpriseUser`, or `Fields` for the organization's own fields."""
     description: Annotated[str, example("A person")]
     """A description of the resources that have this schema."""
     attributes: Sequence[ScimAttribute]
-    """The attributes that Postern keeps. Postern ignores others that you send."""
+    """The attributes that Postern stores. Other attributes that you send are ignored."""
     meta: Annotated[
         ScimDocumentMeta,
         example({"resourceType": "Schema", "location": f"{_BASE}/Schemas/urn:ietf:params:scim:schemas:core:2.0:User"}),
     ]
-    """About this document."""
+    """The metadata of this document."""
 
 
 class ScimResourceTypeList(ScimList, frozen=True, kw_only=True, rename="camel"):
-    """All types of resources."""
+    """All resource types."""
 
     resources: Sequence[ScimResourceType] = msgspec.field(name="Resources")
-    """The types."""
+    """The resource types."""
 
 
 class ScimSchemaList(ScimList, frozen=True, kw_only=True, rename="camel"):
@@ -194,7 +194,7 @@ class DiscoveryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The query, which must be empty."""
 
     filter: Line | None = None
-    """Refused: the answer always lists everything (RFC 7644 section 4)."""
+    """Rejected. The response always lists everything (RFC 7644 section 4)."""
 
 
 class ResourceTypePath(msgspec.Struct, frozen=True):
@@ -204,30 +204,31 @@ class ResourceTypePath(msgspec.Struct, frozen=True):
 
 class SchemaPath(msgspec.Struct, frozen=True):
     urn: Annotated[Line, example("urn:ietf:params:scim:schemas:core:2.0:User")]
-    """The name of the schema."""
+    """The URN of the schema."""
 
 
 @endpoint.get("/scim/v2/ServiceProviderConfig", **declared())
 def get_scim_service_provider_config(_call: Call[None, None, None, ScimHolder], postern: Postern) -> ScimServiceProviderConfig | bytes:
-    """Get the supported features
+    """Get the SCIM service provider configuration
 
-    Filters, sorting, PATCH and versions are supported; bulk operations and changes of passwords are not.
+    Returns the supported features. Filters, sorting, PATCH and resource versions are supported. Bulk operations and password changes are
+    not supported.
     """
     return _encode(service_provider_config(postern.foundation.public_url))
 
 
 @endpoint.get("/scim/v2/ResourceTypes", **declared(Forbidden))
 async def list_scim_resource_types(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimResourceTypeList | bytes:
-    """List the types of resources
+    """List SCIM resource types
 
-    These are users and groups (RFC 7644 section 4), with the addresses of their lists and the schemas of their attributes.
+    Returns the types User and Group (RFC 7644 section 4), with the paths of their lists and the schemas of their attributes.
     """
     return _all(call.query, resource_types(*await _described(call.caller, postern)))
 
 
 @endpoint.get("/scim/v2/ResourceTypes/{name}", **declared(NotFound))
 async def get_scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHolder], postern: Postern) -> ScimResourceType | bytes:
-    """Get a type of resources
+    """Get a SCIM resource type
 
     The name is `User` or `Group`.
     """
@@ -236,27 +237,27 @@ async def get_scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHo
 
 @endpoint.get("/scim/v2/Schemas", **declared(Forbidden))
 async def list_scim_schemas(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimSchemaList | bytes:
-    """List the schemas
+    """List SCIM schemas
 
-    The schemas name every attribute that Postern keeps.
+    Returns the schemas with every attribute that Postern stores.
     """
     return _all(call.query, schemas(*await _described(call.caller, postern)))
 
 
 @endpoint.get("/scim/v2/Schemas/{urn}", **declared(NotFound))
 async def get_scim_schema(call: Call[None, None, SchemaPath, ScimHolder], postern: Postern) -> ScimSchema | bytes:
-    """Get a schema
+    """Get a SCIM schema
 
-    The URN of a schema stands in the list of schemas, and in `schemas` of each resource.
+    For the URN of a schema, see the list of schemas, or `schemas` of a resource.
     """
     return _one(call.path.urn, schemas(*await _described(call.caller, postern)))
 
 
 @endpoint.post("/scim/v2/Bulk", **declared(NotImplementedHere))
 def run_scim_bulk(_call: Call[None, None, None, ScimHolder], _postern: Postern) -> NoBody:
-    """Carry out many operations
+    """Run SCIM bulk operations
 
-    This is not offered, as `ServiceProviderConfig` says.
+    Bulk operations are not supported, as `ServiceProviderConfig` states.
     """
     raise NotImplementedHere("Bulk operations are not offered: send them one by one")
 

@@ -68,7 +68,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class ScimGroupMemberBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A user in the group."""
+    """A member of the group."""
 
     value: Annotated[Line, example(_USER_ID)]
     """The user's ID."""
@@ -79,20 +79,20 @@ class ScimGroupMemberBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScimGroupBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The group as a whole."""
+    """A group to create or replace."""
 
     schemas: Annotated[Sequence[Line], example([GROUP_SCHEMA])] = ()
     """The schema of this resource."""
     display_name: Annotated[ScimText, example("Support")] | None = None
-    """The name of the group. The organization's name is read-only: another name that you send is ignored."""
+    """The name of the group. The organization's name is read-only: another name is ignored."""
     external_id: Annotated[ScimText, example("b7f2")] | None = None
-    """The directory's ID of the group."""
+    """The ID of the group in the directory."""
     members: Sequence[ScimGroupMemberBody] | None = None
-    """All users who shall be in the group. For a change of the whole group, send the list, even if it is empty."""
+    """All members of the group. To replace a group, always send the list, even if it is empty."""
 
 
 class ScimGroupMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A user in the group. Parts that you exclude are absent."""
+    """A member of the group. Excluded attributes are absent."""
 
     value: Annotated[str, example(_USER_ID)] | UnsetType = UNSET
     """The user's ID."""
@@ -103,20 +103,20 @@ class ScimGroupMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScimGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The organization, or a team. Attributes that you exclude are absent."""
+    """The organization, or a team. Excluded attributes are absent."""
 
     schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])]
     """The schema of this resource."""
     id: UUID
     """The ID of the organization or the team."""
     meta: Annotated[ScimMeta, meta_example("Group")] | UnsetType = UNSET
-    """Facts about this resource."""
+    """The metadata of this resource."""
     display_name: Annotated[str, example("Acme")] | UnsetType = UNSET
     """The name of the group."""
     external_id: Annotated[str, example("b7f2")] | UnsetType = UNSET
-    """The directory's ID of the group; absent if the directory has not sent one."""
+    """The ID of the group in the directory; absent if the directory has not sent one."""
     members: Annotated[Sequence[ScimGroupMember], example([{"value": _USER_ID, "type": "User"}])] | UnsetType = UNSET
-    """All users in the group."""
+    """All members of the group."""
 
 
 class ScimGroupList(ScimList, frozen=True, kw_only=True, rename="camel"):
@@ -128,24 +128,24 @@ class ScimGroupList(ScimList, frozen=True, kw_only=True, rename="camel"):
 
 class ScimGroupPath(msgspec.Struct, frozen=True):
     group_id: UUID
-    """The group's ID: of the organization or a team."""
+    """The ID of the organization or the team."""
 
 
 @endpoint.get(_GROUPS, **declared(*SEARCH_REFUSALS))
 async def list_scim_groups(call: Call[None, ScimQuery, None, ScimHolder], postern: Postern) -> ScimGroupList | bytes:
-    """List groups
+    """List SCIM groups
 
-    The organization comes first, then the teams that your directory fills, if the owner has switched its groups to teams. A page with
-    members may be shorter than you asked for, if the groups are large: continue with the next `startIndex`.
+    Returns the organization first. If an owner has set the directory's groups to `teams`, the teams that the directory manages follow. If
+    the groups are large, a page with members can have fewer groups than requested. Continue with the next `startIndex`.
     """
     return await _listed(call.caller, call.query, postern)
 
 
 @endpoint.post(f"{_GROUPS}/.search", **declared(*SEARCH_REFUSALS))
 async def search_scim_groups(call: Call[ScimSearchBody, None, None, ScimHolder], postern: Postern) -> ScimGroupList | bytes:
-    """Search groups
+    """Search SCIM groups
 
-    This does the same as the list, for a search that should not be part of an address.
+    Same as the list endpoint, but with the search in the body instead of the URL.
     """
     return await _listed(call.caller, call.body, postern)
 
@@ -154,10 +154,10 @@ async def search_scim_groups(call: Call[ScimSearchBody, None, None, ScimHolder],
 async def create_scim_group(
     call: Call[ScimGroupBody, ShownAttributes, None, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes]:
-    """Create a group
+    """Create a SCIM group
 
-    The new group is a team, if the owner has switched the directory's groups to teams. Otherwise this is not supported: the only group is
-    the organization. An organization has at most 500 teams.
+    If an owner has set the directory's groups to `teams`, the new group is a team. Otherwise, this is not supported: the only group is the
+    organization. An organization can have at most 500 teams.
     """
     body, want = call.body, call.query.wanted
     require_schema(body.schemas, GROUP_SCHEMA)
@@ -172,9 +172,9 @@ async def create_scim_group(
 async def get_scim_group(
     call: Call[None, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes] | Answer[NoBody]:
-    """Get the group
+    """Get a SCIM group
 
-    The response has all members, unless you exclude them.
+    Returns the group with all members, unless you exclude them.
     """
     want = call.query.wanted
     group, with_members = call.path.group_id, want.has(_MEMBERS)
@@ -192,11 +192,12 @@ async def get_scim_group(
 async def replace_scim_group(
     call: Call[ScimGroupBody, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes]:
-    """Replace a group
+    """Replace a SCIM group
 
-    For the organization: new members get the role `member`. Members who stay keep their roles. Owners, admins and other people with more
-    rights than a member stay even if omitted, and the answer shows them. A name that you send is ignored. For a team: name, external ID and
-    members are replaced, and people who are not active in the organization are left out.
+    For the organization: new members get the role `member`, and current members keep their roles. Owners, admins and other people with more
+    rights than a member stay even if omitted. The response lists them. The name is ignored.
+
+    For a team: name, external ID and members are replaced. People who are not active in the organization are skipped.
     """
     body, want = call.body, call.query.wanted
     require_schema(body.schemas, GROUP_SCHEMA)
@@ -215,11 +216,14 @@ async def replace_scim_group(
 async def change_scim_group(
     call: Call[ScimPatchBody, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes]:
-    """Add and remove members
+    """Change a SCIM group
 
-    Either all operations are carried out, or none. For the organization: a removed person is no longer a member, but stays a user of the
-    directory; owners, admins and other people with more rights than a member cannot be removed: 403. For a team: people who are not active
-    in the organization are left out, and the name can change, too.
+    Adds and removes members. Either all operations are applied, or none.
+
+    For the organization: a removed person loses the membership, but stays a user of the directory. If you remove owners, admins or other
+    people with more rights than a member, the response is 403.
+
+    For a team: the name can change, too. People who are not active in the organization are skipped.
     """
     want = call.query.wanted
     change = await beside_the_loop(partial(group_change, call.body.listed()), call.request.body)
@@ -230,9 +234,9 @@ async def change_scim_group(
 
 @endpoint.delete(_GROUP, **declared(Forbidden, NotFound, PreconditionFailed, status=204, reads=(IF_MATCH,)))
 async def delete_scim_group(call: Call[None, None, ScimGroupPath, ScimHolder], postern: Postern) -> NoBody:
-    """Delete a group
+    """Delete a SCIM group
 
-    A team's members lose what they had by the team, and stay members of the organization. A directory cannot delete the organization.
+    The team's members lose the team's roles, and stay members of the organization. A directory cannot delete the organization.
     """
     await postern.federation.scim_teams.delete(call.caller, call.path.group_id, version_of(call.request), call.actor)
     return NO_BODY
@@ -325,9 +329,9 @@ class ScimResourceList(ScimList, frozen=True, kw_only=True, rename="camel"):
 
 @endpoint.post("/scim/v2/.search", **declared(*SEARCH_REFUSALS))
 async def search_scim(call: Call[ScimSearchBody, None, None, ScimHolder], postern: Postern) -> ScimResourceList | bytes:
-    """Search users and groups
+    """Search SCIM users and groups
 
-    A filter on an attribute that only one kind of resource has finds only that kind.
+    A filter on an attribute that only one resource type has returns only resources of that type.
     """
     asked, holder, want = call.body, call.caller, call.body.wanted
     start, count = start_of(asked.start_index), count_of(asked.count)

@@ -66,10 +66,10 @@ _PART: Final = 50
 
 
 class ScimName(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The parts of a name."""
+    """The name of a person."""
 
     formatted: Annotated[ScimText, example("Ada Lovelace")] | None = None
-    """The whole name."""
+    """The full name."""
     given_name: Annotated[ScimText, example("Ada")] | None = None
     """The given name."""
     family_name: Annotated[ScimText, example("Lovelace")] | None = None
@@ -82,14 +82,14 @@ class ScimEmail(msgspec.Struct, frozen=True, kw_only=True):
     value: EmailText | None = None
     """The email address."""
     type: Annotated[ScimText, example("work")] | None = None
-    """The kind of address. Postern keeps one address of the type `work`."""
+    """The type of the email address. Postern stores one email address of the type `work`."""
     primary: Annotated[bool, example(True)] | None = None
-    """Whether this is the preferred address. The address that Postern keeps is, whatever is sent: the schema says `readOnly`."""
+    """Whether this is the primary email address. The email address that Postern stores is always primary: the schema says `readOnly`."""
 
 
 class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A user as a whole. Postern keeps no attributes besides those that are listed here, and some of these only where an owner has mapped
-    them to fields of the organization.
+    """A user to create or replace. Postern ignores attributes that are not listed here. Some attributes are stored only if an owner has
+    mapped them to fields of the organization.
     """
 
     schemas: Annotated[Sequence[Line], example([USER_SCHEMA])] = ()
@@ -97,31 +97,33 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     user_name: EmailText
     """The email address that the person signs in with."""
     external_id: Annotated[ScimText, example("00u1ab2cd3")] | None = None
-    """The directory's ID of the person. Postern stores it, but does not use it."""
+    """The ID of the person in the directory. Postern stores it, but does not use it."""
     name: ScimName | None = None
-    """The parts of the person's name."""
+    """The person's name."""
     display_name: Annotated[ScimText, example("Ada Lovelace")] | None = None
-    """The name to show."""
+    """The display name."""
     emails: Sequence[ScimEmail] | None = None
-    """The work email address, if it differs from the `userName`."""
+    """The work email address, if it differs from `userName`."""
     active: Annotated[bool, example(True)] | None = None
-    """Whether the person is a member of the organization. A new user becomes a member by default."""
+    """Whether the person is a member of the organization. By default, a new user becomes a member."""
     title: Annotated[Any, example("Analyst")] = None
-    """The title. Postern keeps it where it is mapped."""
+    """The job title. Stored only if it is mapped."""
     user_type: Annotated[Any, example("Employee")] = None
-    """The person's relation to the organization. Postern keeps it where it is mapped."""
+    """The person's relation to the organization. Stored only if it is mapped."""
     preferred_language: Annotated[Any, example("en-GB")] = None
-    """The language that the person prefers. Postern keeps it where it is mapped."""
+    """The person's preferred language. Stored only if it is mapped."""
     locale: Annotated[Any, example("en-GB")] = None
-    """The person's locale. Postern keeps it where it is mapped."""
+    """The person's locale. Stored only if it is mapped."""
     timezone: Annotated[Any, example("Europe/London")] = None
-    """The person's time zone. Postern keeps it where it is mapped."""
+    """The person's time zone. Stored only if it is mapped."""
     phone_numbers: Annotated[Any, example(_PHONES)] = None
-    """Phone numbers. Postern keeps those of the types `work` and `mobile` where they are mapped."""
+    """The phone numbers. Those of the types `work` and `mobile` are stored if they are mapped."""
     enterprise: Annotated[Any, example(_ENTERPRISE)] = msgspec.field(name=ENTERPRISE_SCHEMA, default=None)
-    """The enterprise extension. Postern keeps the attributes that are mapped."""
+    """The enterprise extension. Its mapped attributes are stored."""
     fields: Annotated[Mapping[Word, Any], example({"department": "Sales"})] | None = msgspec.field(name=FIELD_SCHEMA, default=None)
-    """The organization's own fields that its directory may write, by key. Without this extension they stay as they are."""
+    """The values of the organization's own fields that the directory can write, by key. If this extension is omitted, the values stay
+    unchanged.
+    """
 
     def stated(self) -> Stated:
         require_schema(self.schemas, USER_SCHEMA)
@@ -150,42 +152,44 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A person whom the directory knows. Attributes that you exclude are absent."""
+    """A user of the directory. Excluded attributes are absent."""
 
     schemas: Annotated[Sequence[str], example([USER_SCHEMA])]
     """The schema of this resource."""
     id: UUID
     """The user's ID, which never changes."""
     external_id: Annotated[str, example("00u1ab2cd3")] | UnsetType | None = UNSET
-    """The directory's ID of the person; null if the directory has not sent one."""
+    """The ID of the person in the directory; null if the directory has not sent one."""
     meta: Annotated[ScimMeta, meta_example("User")] | UnsetType = UNSET
-    """Facts about this resource."""
+    """The metadata of this resource."""
     user_name: EmailText | UnsetType = UNSET
     """The email address that the person signs in with."""
     name: ScimName | UnsetType = UNSET
-    """The parts of the person's name; absent if none was given."""
+    """The person's name; absent if none is set."""
     display_name: Annotated[str, example("Ada Lovelace")] | UnsetType = UNSET
-    """The name to show; absent if none was given."""
+    """The display name; absent if none is set."""
     emails: Annotated[Sequence[ScimEmail], example([{"value": "ada@example.org", "type": "work", "primary": True}])] | UnsetType = UNSET
     """The work email address."""
     active: Annotated[bool, example(True)] | UnsetType = UNSET
     """Whether the person is a member of the organization."""
     title: Annotated[str, example("Analyst")] | UnsetType = UNSET
-    """The title, if it is mapped and its field has a value."""
+    """The job title; absent unless it is mapped and its field has a value."""
     user_type: Annotated[str, example("Employee")] | UnsetType = UNSET
-    """The person's relation to the organization, likewise."""
+    """The person's relation to the organization; absent unless it is mapped and its field has a value."""
     preferred_language: Annotated[str, example("en-GB")] | UnsetType = UNSET
-    """The language that the person prefers, likewise."""
+    """The person's preferred language; absent unless it is mapped and its field has a value."""
     locale: Annotated[str, example("en-GB")] | UnsetType = UNSET
-    """The person's locale, likewise."""
+    """The person's locale; absent unless it is mapped and its field has a value."""
     timezone: Annotated[str, example("Europe/London")] | UnsetType = UNSET
-    """The person's time zone, likewise."""
+    """The person's time zone; absent unless it is mapped and its field has a value."""
     phone_numbers: Annotated[Sequence[Mapping[str, str]], example(_PHONES)] | UnsetType = UNSET
-    """The phone numbers that are mapped and whose fields have values."""
+    """The mapped phone numbers whose fields have values."""
     enterprise: Annotated[Mapping[str, Any], example(_ENTERPRISE)] | UnsetType = msgspec.field(name=ENTERPRISE_SCHEMA, default=UNSET)
-    """The attributes of the enterprise extension that are mapped and whose fields have values."""
+    """The mapped attributes of the enterprise extension whose fields have values."""
     fields: Annotated[Mapping[str, Any], example({"department": "Sales"})] | UnsetType = msgspec.field(name=FIELD_SCHEMA, default=UNSET)
-    """The organization's own fields that its directory may write, by key, besides the mapped ones; absent if none is set."""
+    """The values of the organization's own fields that the directory can write, by key. Mapped fields are not included. Absent if no value
+    is set.
+    """
 
 
 class ScimUserList(ScimList, frozen=True, kw_only=True, rename="camel"):
@@ -202,9 +206,9 @@ class ScimUserPath(msgspec.Struct, frozen=True):
 
 @endpoint.get(_USERS, **declared(*SEARCH_REFUSALS))
 async def list_scim_users(call: Call[None, ScimQuery, None, ScimHolder], postern: Postern) -> ScimUserList | bytes:
-    """List users
+    """List SCIM users
 
-    Returns the members of the organization, and the people whom the directory has deactivated; without `sortBy`, in the order of their IDs.
+    Returns the members of the organization, and the people whom the directory has deactivated. Without `sortBy`, they are sorted by ID.
     """
     asked = call.query
     search = Search(
@@ -215,9 +219,9 @@ async def list_scim_users(call: Call[None, ScimQuery, None, ScimHolder], postern
 
 @endpoint.post(f"{_USERS}/.search", **declared(*SEARCH_REFUSALS))
 async def search_scim_users(call: Call[ScimSearchBody, None, None, ScimHolder], postern: Postern) -> ScimUserList | bytes:
-    """Search users
+    """Search SCIM users
 
-    This does the same as the list, for a search that should not be part of an address.
+    Same as the list endpoint, but with the search in the body instead of the URL.
     """
     asked = call.body
     search = Search(
@@ -230,10 +234,10 @@ async def search_scim_users(call: Call[ScimSearchBody, None, None, ScimHolder], 
 async def create_scim_user(
     call: Call[ScimUserBody, ShownAttributes, None, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes]:
-    """Create a user
+    """Create a SCIM user
 
-    The person becomes a member of the organization and gets an email. If the address has no account, Postern creates one, and the email has
-    a link to choose a password. An existing account does not change. The response is 409 if the directory already has this person.
+    The person becomes a member of the organization and gets an email. If the email address has no account, Postern creates one, and the
+    email has a link to set a password. An existing account does not change. If the directory already has this person, the response is 409.
     """
     # The shown attributes may be refused, so they are read before anything changes.
     want = call.query.wanted
@@ -245,9 +249,9 @@ async def create_scim_user(
 async def get_scim_user(
     call: Call[None, ShownAttributes, ScimUserPath, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes] | Answer[NoBody]:
-    """Get a user
+    """Get a SCIM user
 
-    With `If-None-Match`, the response is 304 if you already have the current version.
+    If `If-None-Match` is the current version, the response is 304.
     """
     want = call.query.wanted
     found = await postern.federation.scim_users.get(call.caller, UserId(call.path.user_id))
@@ -263,10 +267,10 @@ async def get_scim_user(
 async def replace_scim_user(
     call: Call[ScimUserBody, ShownAttributes, ScimUserPath, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes]:
-    """Replace a user
+    """Replace a SCIM user
 
-    Attributes that you leave out are removed. `active` is an exception: without it, the person stays active or inactive. With `If-Match`,
-    the response is 412 if someone else has changed the user in the meantime.
+    Omitted attributes are removed. `active` is an exception: if it is omitted, the person stays active or inactive. With `If-Match`, the
+    response is 412 if the user has been changed in the meantime.
     """
     want = call.query.wanted
     replaced = await postern.federation.scim_users.replace(
@@ -281,12 +285,14 @@ async def replace_scim_user(
 async def change_scim_user(
     call: Call[ScimPatchBody, ShownAttributes, ScimUserPath, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes]:
-    """Change a user
+    """Change a SCIM user
 
-    Either all operations are carried out, or none. `active: false` ends the membership from the person's next request on, and with it the
-    person's sessions in the organization; `active: true` makes the person a member again. If your organization has made the account and no
-    one else holds it, `active: false` also blocks every sign-in. You can change the address of such an account until someone proves the
-    address, and while no other organization lists the person.
+    Either all operations are applied, or none.
+
+    `active: false` ends the membership with the person's next request, and revokes the person's sessions in the organization. `active:
+    true` makes the person a member again. If your organization created the account and no one else uses it, `active: false` also blocks
+    every sign-in. You can change the email address of such an account until someone verifies it. This is only possible while no other
+    organization lists the person.
     """
     want = call.query.wanted
     changed = await postern.federation.scim_users.patch(
@@ -297,10 +303,10 @@ async def change_scim_user(
 
 @endpoint.delete(_USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, NotFound, status=204, reads=(IF_MATCH,)))
 async def delete_scim_user(call: Call[None, None, ScimUserPath, ScimHolder], postern: Postern) -> NoBody:
-    """Delete a user
+    """Delete a SCIM user
 
-    If your organization has made the account and no one else holds it, the account is deleted; while the person has a subscription at
-    another organization, this is refused. Otherwise the person leaves the organization and keeps the account. This cannot be undone.
+    If your organization created the account and no one else uses it, the account is deleted. While the person has a subscription at another
+    organization, this is rejected. Otherwise, the person leaves the organization and keeps the account. This cannot be undone.
     """
     await postern.federation.scim_users.delete(call.caller, UserId(call.path.user_id), version_of(call.request), call.actor)
     return NO_BODY

@@ -36,34 +36,34 @@ class SignalDeliveriesQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A filter on signals."""
 
     delivered: bool | None = None
-    """Only received signals, or only signals that were not received."""
+    """If true, only delivered signals. If false, only undelivered signals."""
     after: UUID | None = None
-    """The `next` of the page before."""
+    """The `next` value of the previous page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The maximum number of signals to return. Values above the maximum are rejected."""
 
 
 class SignalDeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One signal of a stream. It names no one."""
+    """A signal of a stream, without personal data."""
 
     id: Id
-    """`jti` of the signal: the receiver knows it by this."""
+    """The ID of the signal. It is `jti` for the receiver."""
     event_type: Annotated[str, example("session-revoked")]
-    """What the signal tells."""
+    """The event type of the signal."""
     state: Annotated[str, example("received")]
-    """`waiting`, `received` or `given_up`; `no_longer_told` if it was queued, and then it might not be told any more; `told_with_another`
-    if several sessions of a person ended at once, and the application got one signal.
+    """`waiting`, `received` or `given_up`. `no_longer_told`: queued, but then no longer allowed for the application. `told_with_another`:
+    several sessions of a person ended at once, and the application got one signal.
     """
     response_status_code: Annotated[int, example(202)] | None
     """The status code of the last response; null if there was none."""
     attempt_count: Annotated[int, example(1)]
     """The number of attempts."""
     max_attempts: Annotated[int, example(SIGNAL_RULES.most_attempts)]
-    """The maximum number of attempts. A stream that is polled has none: its signals wait until they are acknowledged."""
+    """The maximum number of attempts. For a stream that is polled: no maximum; its signals stay pending until they are acknowledged."""
     next_retry_at: datetime | None
-    """When the next attempt is due, or since when the signal waits to be polled; null if no attempt follows."""
+    """When the next attempt is due, or since when the signal can be polled; null if there is no further attempt."""
     delivery_error: Annotated[str, example("timeout")] | None
-    """The reason why the last attempt failed; null if it succeeded."""
+    """Why the last attempt failed; null if it succeeded."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -72,17 +72,17 @@ class SignalDeliveryList(msgspec.Struct, frozen=True):
     """One page of signals."""
 
     deliveries: Sequence[SignalDeliveryRecord]
-    """The signals on this page, the newest first."""
+    """The signals on this page, newest first."""
     next: UUID | None
     """Send it as `after` to get the next page; null on the last page."""
 
 
 @endpoint.get(f"{_STREAM}/deliveries", caller=_MANAGE, keys=True, verb="signal-delivery list", tags=_TAGS)
 async def list_signal_deliveries(call: Call[None, SignalDeliveriesQuery, SignalStreamPath, Member], postern: Postern) -> SignalDeliveryList:
-    """List the signals of a stream, the newest first
+    """List signal deliveries
 
-    A signal is dropped after 7 days, or if more than 10 000 newer ones wait. Signals are kept for 30 days, unless the operator of this
-    installation chose another time.
+    Returns the signals of a stream, newest first. A signal is dropped after 7 days, or if more than 10 000 newer signals are pending.
+    Signals are kept for 30 days, unless the operator of this installation set another period.
     """
     query, path = call.query, call.path
     found = await postern.federation.signal_log.list(
@@ -110,7 +110,7 @@ async def list_signal_deliveries(call: Call[None, SignalDeliveriesQuery, SignalS
 async def verify_signal_stream(call: Call[None, None, SignalStreamPath, Member], postern: Postern) -> NoBody:
     """Send a verification event to a stream
 
-    As if the application had requested it at `/ssf/verification`: the receiver gets an event without a subject. Once in 10 seconds.
+    The receiver gets an event without a subject, as if the application had requested it at `/ssf/verification`. At most once in 10 seconds.
     """
     path = call.path
     await postern.federation.signal_log.verify(call.caller, path.service_slug, SignalStreamId(path.stream_id), call.actor)

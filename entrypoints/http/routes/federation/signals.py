@@ -31,12 +31,12 @@ _Hosts = Annotated[
 
 
 class SignalsBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What an application may hear of, and where it may be told."""
+    """The events that an application can receive, and the hosts that can receive them."""
 
     events: _Events
-    """`session-revoked`, `credential-change`, `account-disabled`, `account-enabled`, `account-purged`: at least one."""
+    """The event types: `session-revoked`, `credential-change`, `account-disabled`, `account-enabled`, `account-purged`. At least one."""
     hosts: _Hosts = ()
-    """The hosts that pushes may go to, at most 20: names without a port. A stream with another host is refused."""
+    """The hosts that Postern can push signals to, without ports. At most 20. A stream with another host is rejected."""
 
 
 class SignalStreamRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,18 +44,19 @@ class SignalStreamRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     host: Annotated[str, example("billing.example.org")] | None
-    """The host that signals are pushed to. The whole email address may contain a secret of the receiver: only the application sees it."""
+    """The host that signals are pushed to. Only the application sees the full URL, because it can contain a secret of the receiver."""
     events: _Events
-    """The events that the application gets: those that it asked for, and an owner has turned on."""
+    """The event types that the application receives: those that it requested and an owner turned on."""
     description: Annotated[str, example("Sign-outs")] | None
-    """What the application says of the stream."""
+    """The application's description of the stream."""
     status: Annotated[str, example("enabled")]
-    """`enabled`, `paused` or `disabled`, as the application, or an operator of the installation, has set it."""
+    """`enabled`, `paused` or `disabled`. Set by the application or an operator of the installation."""
     reason: Annotated[str, example("Maintenance")] | None
-    """The reason that was given with the status."""
+    """The reason given with the status."""
     granted_by: Annotated[str, example("ada@example.org")] | None
-    """The member who let the application make the stream. It ends when they may no longer manage integrations. None for a stream that the
-    application made by a token of its own."""
+    """The member who allowed the application to create the stream. When this member loses the right to manage integrations, the stream is
+    deleted. Null if the application created the stream with its own token.
+    """
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -64,20 +65,20 @@ class SignalsRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The shared signals settings of an application."""
 
     is_active: Annotated[bool, example(True)]
-    """Whether an owner has turned signals on."""
+    """Whether an owner has turned shared signals on."""
     events: _Events
-    """The events that the application may hear of."""
+    """The event types that the application can receive."""
     hosts: _Hosts
-    """The hosts that events may be pushed to."""
+    """The hosts that Postern can push signals to."""
     streams: Sequence[SignalStreamRecord]
-    """The streams that the application has created, the oldest first."""
+    """The streams that the application has created, oldest first."""
 
 
 @endpoint.get(_SIGNALS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def get_signals(call: Call[None, None, ServicePath, Member], postern: Postern) -> SignalsRecord:
-    """Get the shared signals of an application
+    """Get the shared signals settings of an application
 
-    Only owners turn them on. The application creates the streams itself, at `/ssf/streams`.
+    Only owners can turn shared signals on. The application creates the streams itself, at `/ssf/streams`.
     """
     return _shown(*await postern.federation.signals.get(call.caller, call.path.service_slug))
 
@@ -94,8 +95,9 @@ async def get_signals(call: Call[None, None, ServicePath, Member], postern: Post
 async def set_signals(call: Call[SignalsBody, None, ServicePath, Member], postern: Postern) -> SignalsRecord:
     """Turn on or change the shared signals of an application
 
-    From then on the application can create streams, and gets events about confirmed members and people who signed in to it. It never gets
-    events about unconfirmed members. Removed events are no longer sent, and streams to a removed host are deleted.
+    Only an owner can do this. The application can then create streams. It receives events about confirmed members, and about people who
+    have signed in to it. It never receives events about unconfirmed members. If you remove an event type, it is no longer sent. If you
+    remove a host, its streams are deleted.
     """
     body = call.body
     done = await postern.federation.signals.turn_on(call.caller, call.path.service_slug, body.events, body.hosts, call.actor)
@@ -106,7 +108,7 @@ async def set_signals(call: Call[SignalsBody, None, ServicePath, Member], poster
 async def remove_signals(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
     """Turn off the shared signals of an application
 
-    All its streams and pending events are deleted.
+    Only an owner can do this. All streams and pending events of the application are deleted.
     """
     await postern.federation.signals.turn_off(call.caller, call.path.service_slug, call.actor)
     return NO_BODY

@@ -50,117 +50,117 @@ def _by_standard(name: str) -> str:
 
 
 class StreamDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_by_standard):
-    """How signals reach the application."""
+    """How signals are delivered to the application."""
 
     method: Annotated[Word, example("urn:ietf:rfc:8935")]
-    """`urn:ietf:rfc:8935`: they are pushed. `urn:ietf:rfc:8936`: the application polls."""
+    """The delivery method: `urn:ietf:rfc:8935` for push, `urn:ietf:rfc:8936` for poll."""
     endpoint: Annotated[_Text, example("https://billing.example.org/signals")] | None = None
-    """The push URL, on a host that an owner has allowed. Omit it for a stream that is polled: Postern assigns the URL."""
+    """The push URL, on a host that an owner has allowed. For poll, omit it: Postern assigns the URL."""
     authorization_header: Annotated[_Text, example("Bearer 8f3a")] | None = None
-    """The header `Authorization` of each push. No answer has it. It is bound to scheme, host and port of the address."""
+    """The `Authorization` header of each push. It is bound to scheme, host and port of the URL. Postern never returns it."""
 
 
 class NewStream(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream that the application wants."""
+    """The stream to create."""
 
     delivery: StreamDelivery
     """How signals are delivered."""
     events_requested: _Uris | None = None
-    """The types that the application understands, others are left out; all that are turned on if it names none."""
+    """The event types to receive. Types that are not turned on are ignored. By default, all types that are turned on."""
     description: _Text | None = None
-    """What people read of the stream."""
+    """A description of the stream for people."""
 
 
 class StreamUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a stream, or all of it."""
+    """The changes to a stream, or the whole stream."""
 
     stream_id: UUID
-    """The stream."""
+    """The stream's ID."""
     delivery: StreamDelivery | UnsetType = UNSET
     """How signals are delivered."""
     events_requested: _Uris | UnsetType | None = UNSET
-    """The types that the application understands."""
+    """The event types to receive."""
     description: _Text | UnsetType | None = UNSET
-    """What people read of the stream."""
+    """A description of the stream for people."""
     iss: _Text | UnsetType = UNSET
-    """If you send it, it must be what the stream has."""
+    """Optional. It must match the current value."""
     aud: _Text | Sequence[_Text] | UnsetType = UNSET
-    """If you send it, it must be what the stream has."""
+    """Optional. It must match the current value."""
     events_supported: _Uris | UnsetType = UNSET
-    """If you send it, it must be what the stream has."""
+    """Optional. It must match the current value."""
     events_delivered: _Uris | UnsetType = UNSET
-    """If you send it, it must be what the stream has before the change."""
+    """Optional. It must match the value before the change."""
 
 
 class StreamConfiguration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A stream, as the framework describes it (SSF 1.0, section 8.1.1)."""
+    """The configuration of a stream (SSF 1.0, section 8.1.1)."""
 
     stream_id: Annotated[str, example(_STREAM)]
     """The stream's ID."""
     iss: Annotated[str, example("https://sso.example.org")]
-    """This installation: the issuer of all signals."""
+    """The issuer of all signals: this installation."""
     aud: Annotated[str, example("pc_billing")]
-    """The application's client ID: the audience of all signals."""
+    """The audience of all signals: the application's client ID."""
     delivery: StreamDelivery
     """How signals are delivered."""
     events_supported: _Uris
-    """The types that an owner has turned on."""
+    """The event types that an owner has turned on."""
     events_requested: _Uris
-    """The types that the application asked for."""
+    """The event types that the application requested."""
     events_delivered: _Uris
-    """The types that the application gets."""
+    """The event types that the application receives."""
     min_verification_interval: Annotated[int, example(10)]
-    """The seconds between two requests for a verification."""
+    """The minimum number of seconds between two verification requests."""
     description: Annotated[str, example("Sign-outs")] | None = None
-    """What the application says of the stream."""
+    """The application's description of the stream."""
 
 
-_OneOrAll = Annotated[StreamConfiguration | Sequence[StreamConfiguration], msgspec.Meta(description="One stream, or a list of all.")]
+_OneOrAll = Annotated[StreamConfiguration | Sequence[StreamConfiguration], msgspec.Meta(description="One stream, or a list of streams.")]
 
 
 class StreamQuery(msgspec.Struct, frozen=True):
     """The stream."""
 
     stream_id: UUID
-    """Its id."""
+    """The stream's ID."""
 
 
 class StreamsQuery(msgspec.Struct, frozen=True):
     """The stream, if it is about one."""
 
     stream_id: UUID | None = None
-    """Its ID. Without it, the response lists all streams of the application."""
+    """The stream's ID. If omitted, the response lists all streams of the application."""
 
 
 class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a stream."""
 
     stream_id: UUID
-    """The stream."""
+    """The stream's ID."""
     status: Annotated[str, msgspec.Meta(max_length=20), example("paused")]
-    """`enabled`; `paused`: signals wait; `disabled`: none is kept."""
+    """`enabled`, `paused` (signals are kept) or `disabled` (signals are dropped)."""
     reason: _Text | None = None
-    """Why, in the application's own words: at most 200 printable characters."""
+    """The application's reason: at most 200 printable characters."""
 
 
 class StreamStatusAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The status of a stream."""
 
     stream_id: Annotated[str, example(_STREAM)]
-    """The stream."""
+    """The stream's ID."""
     status: Annotated[str, example("enabled")]
     """`enabled`, `paused` or `disabled`."""
     reason: Annotated[str, example("Maintenance")] | None = None
-    """Why, in the application's own words."""
+    """The application's reason."""
 
 
 class VerificationBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for a proof of life."""
+    """A request for a verification event."""
 
     stream_id: UUID
-    """The stream."""
+    """The stream's ID."""
     state: _Text | None = None
-    """Comes back in the signal, as it is."""
+    """An opaque value that the verification event repeats."""
 
 
 @endpoint.get(
@@ -172,19 +172,19 @@ class VerificationBody(msgspec.Struct, frozen=True, kw_only=True):
     tags=("signals",),
 )
 def get_ssf_configuration(_call: Call, postern: Postern) -> dict[str, Any]:
-    """Get the addresses and features of shared signals
+    """Get the shared signals configuration
 
-    This is the document of SSF 1.0, section 7. Receivers configure themselves by it. There are no endpoints for subjects: a stream is about
-    everyone who uses the application as confirmed members.
+    Returns the URLs and features of shared signals (SSF 1.0, section 7). Receivers configure themselves with this document. There are no
+    endpoints for subjects: a stream covers everyone who uses the application as a confirmed member.
     """
     return dict(transmitter_metadata(postern.foundation.public_url))
 
 
 @endpoint.post(CONFIGURATION_ENDPOINT, **_MAKING)
 async def create_stream(call: Call[NewStream, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
-    """Create a stream of signals
+    """Create a stream
 
-    At most 5 for an application. An owner has turned signals on before, and named the host.
+    An owner must have turned shared signals on, and allowed the host. At most 5 streams per application.
     """
     body = call.body
     request = StreamRequest(**_delivery(body.delivery), events=body.events_requested or None, description=body.description, stated={})
@@ -194,9 +194,9 @@ async def create_stream(call: Call[NewStream, None, None, SignalCaller], postern
 
 @endpoint.get(CONFIGURATION_ENDPOINT, **_DECLARED)
 async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], postern: Postern) -> _OneOrAll:
-    """Get one stream of the application, or all of them
+    """Get a stream, or list all streams
 
-    Without `stream_id`, the response is a list, which may be empty.
+    Without `stream_id`, the response is a list of the application's streams, which can be empty.
     """
     if call.query.stream_id is None:
         return [_shown(one, call.caller, postern) for one in await postern.federation.signal_streams.list(call.caller)]
@@ -205,19 +205,19 @@ async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], poster
 
 @endpoint.patch(CONFIGURATION_ENDPOINT, **_DECLARED)
 async def change_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
-    """Change a stream of signals
+    """Change a stream
 
-    Omitted fields keep their values. A new email address drops the authorization header, unless it has the same scheme, host and port, or a
-    header comes with it.
+    Omitted fields keep their values. If a new URL has another scheme, host or port, the authorization header is removed, unless the request
+    has a new header.
     """
     return await _changed(call, postern, replaces=False)
 
 
 @endpoint.put(CONFIGURATION_ENDPOINT, **_DECLARED)
 async def replace_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
-    """Replace all that the application says of a stream
+    """Replace a stream
 
-    What you leave out is as in a new stream: without `authorization_header`, pushes have none from then on.
+    Omitted fields are reset to the values of a new stream. Without `authorization_header`, pushes no longer have one.
     """
     if call.body.delivery is UNSET:
         raise BadRequest("delivery: say how signals are delivered")
@@ -226,9 +226,9 @@ async def replace_stream(call: Call[StreamUpdate, None, None, SignalCaller], pos
 
 @endpoint.delete(CONFIGURATION_ENDPOINT, **_WITHOUT_ANSWER)
 async def delete_stream(call: Call[None, StreamQuery, None, SignalCaller], postern: Postern) -> NoBody:
-    """Delete a stream of signals
+    """Delete a stream
 
-    What waits for it goes with it.
+    Pending signals of the stream are deleted, too.
     """
     stream = SignalStreamId(call.query.stream_id)
     await postern.federation.signal_streams.delete(call.caller, stream, call.request.sender.actor(call.caller.person))
@@ -237,9 +237,9 @@ async def delete_stream(call: Call[None, StreamQuery, None, SignalCaller], poste
 
 @endpoint.get(STATUS_ENDPOINT, **_DECLARED)
 async def get_stream_status(call: Call[None, StreamQuery, None, SignalCaller], postern: Postern) -> StreamStatusAnswer:
-    """Get the status of a stream of signals
+    """Get the status of a stream
 
-    The response has the status that the application has set, and its reason.
+    Returns the status and its reason.
     """
     return _status(await postern.federation.signal_streams.get(call.caller, SignalStreamId(call.query.stream_id)))
 
@@ -248,7 +248,7 @@ async def get_stream_status(call: Call[None, StreamQuery, None, SignalCaller], p
 async def set_stream_status(call: Call[StreamStatusBody, None, None, SignalCaller], postern: Postern) -> StreamStatusAnswer:
     """Enable, pause or disable a stream
 
-    While a stream is paused, signals wait for 7 days at most, and 10 000 of them. While it is disabled, none is kept.
+    While a stream is paused, at most 10 000 signals are kept, for at most 7 days. While a stream is disabled, signals are dropped.
     """
     body = call.body
     stream = await postern.federation.signal_streams.set_status(
@@ -261,7 +261,7 @@ async def set_stream_status(call: Call[StreamStatusBody, None, None, SignalCalle
 async def verify_stream(call: Call[VerificationBody, None, None, SignalCaller], postern: Postern) -> NoBody:
     """Request the verification of a stream
 
-    A signal of the type `verification` follows within seconds. A stream may ask once in 10 seconds.
+    Postern sends a verification event within seconds. At most one request per stream in 10 seconds.
     """
     body = call.body
     actor = call.request.sender.actor(call.caller.person)

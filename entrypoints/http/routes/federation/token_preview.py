@@ -45,79 +45,77 @@ class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID | None = None
     """A member of the organization, or a user of the service."""
     email: EmailText | None = None
-    """The email address of the person, in place of `user_id`."""
+    """The person's email address, in place of `user_id`."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid profile email")] | None = None
-    """The scopes that the application asks for, separated by spaces. All of them, if omitted."""
+    """The requested scopes, separated by spaces. If omitted, all scopes."""
 
 
 class PreviewedClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that the service would get."""
+    """A claim that the service would receive."""
 
     name: Annotated[str, example("department")]
-    """The claim, or the attribute of an assertion."""
+    """The name of the claim or SAML attribute."""
     value: Annotated[Any, example("sales")]
-    """The value now."""
+    """The current value."""
     source: Annotated[str, example("organization_field")]
-    """`token` for what describes the token itself, `account`, `profile`, `membership`, or the source of a claim that the service has
-    configured.
-    """
+    """`token` for claims about the token itself, `account`, `profile`, `membership`, or the source of a custom claim."""
     about: Annotated[str, example("department")] | None
-    """The field, or the source of the attribute mapping, that the value comes from."""
+    """The field or the attribute mapping source of the value."""
 
 
 class MissingClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that the service would not get."""
+    """A claim that the service would not receive."""
 
     name: Annotated[str, example("cost_center")]
-    """The claim, or the attribute of an assertion."""
+    """The name of the claim or SAML attribute."""
     source: Annotated[str, example("organization_field")]
-    """What the claim would be made of."""
+    """The source of the claim."""
     reason: Annotated[str, example("The field cost_center has no value for this person")]
-    """Why it is missing."""
+    """Why the claim is missing."""
 
 
 class ClaimsPreview(msgspec.Struct, frozen=True, kw_only=True):
-    """One token, or another answer with claims."""
+    """The claims of a token or another response."""
 
     claims: Sequence[PreviewedClaim]
-    """The claims in it."""
+    """The included claims."""
     missing: Sequence[MissingClaim]
-    """The claims that are not in it."""
+    """The missing claims."""
 
 
 class PreviewedSignIn(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the person may sign in to the service."""
+    """Whether the person can sign in to the service."""
 
     may_sign_in: Annotated[bool, example(True)]
-    """Whether the next sign-in is let in."""
+    """Whether the next sign-in is allowed."""
     rule: Annotated[SignInRule, example("policy_members")]
     """The rule that decides."""
     because: Annotated[str, example("The service lets in members, and the person is one")]
-    """The same in words."""
+    """A description of the rule."""
     outside_unknown: Annotated[bool, example(False)]
-    """Whether the person is an unconfirmed member. Then other rules can still block the sign-in, such as a lock of the account, MFA, or
-    terms and rules of the installation. Your organization does not see whether they do.
+    """Whether the person is an unconfirmed member. If so, other rules can still block the sign-in: a lock of the account, MFA, or terms and
+    rules of the installation. Your organization cannot see these.
     """
 
 
 class TokenPreviewRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the service would learn of the person."""
+    """The claims that the service would receive about a person."""
 
     user_id: Id
     sign_in: PreviewedSignIn
-    """Whether the person may sign in, and by which rule."""
+    """Whether the person can sign in, and the rule that decides."""
     consent: Annotated[ConsentState, example("given")]
-    """Whether the person has allowed the application to learn the person's own values: `given`, `spared` or `missing`."""
+    """Whether the person consented to sharing their own values with the application: `given`, `spared` (not needed) or `missing`."""
     scopes: Annotated[Sequence[str], example(["openid", "email"])]
-    """The scopes that the tokens would have. The person's own values are told only for scopes that the person has allowed."""
+    """The scopes that the tokens would have. The person's own values are included only for scopes that the person allowed."""
     id_token: ClaimsPreview
     """The ID token."""
     userinfo: ClaimsPreview
-    """The answer of userinfo."""
+    """The userinfo response."""
     access_token: ClaimsPreview
     """The access token."""
     saml: ClaimsPreview | None
-    """The attributes of an assertion; null if the service does not use SAML."""
+    """The attributes of a SAML assertion; null if the service does not use SAML."""
 
 
 @endpoint.get(
@@ -129,13 +127,14 @@ class TokenPreviewRecord(msgspec.Struct, frozen=True, kw_only=True):
     verb="service preview-tokens",
 )
 async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], postern: Postern) -> TokenPreviewRecord:
-    """Preview what a service would learn about a person, and why
+    """Preview the tokens of a person
 
-    The preview uses the code that issues tokens: each claim with its value and source, each missing claim with the reason. No one is signed
-    in and nothing is issued. For unconfirmed members, the preview does not say whether the account is deactivated or lacks MFA.
+    Returns the claims that a service would receive about a person. Each claim has its value and source, and each missing claim has the
+    reason. The preview uses the same code as token issuance. No one is signed in, and no token is issued. For unconfirmed members, the
+    preview does not show whether the account is deactivated or lacks MFA.
 
-    You also need the capability `end_users.view`. The response is 404 for people who are neither members of your organization nor users of
-    the service.
+    You also need the capability `end_users.view`. For people who are neither members of your organization nor users of the service, the
+    response is 404.
     """
     scopes: Sequence[str] = SCOPES
     if call.query.scope is not None:
@@ -156,10 +155,10 @@ class VerdictsPath(OrganizationPath, frozen=True):
 
 
 class HeldInService(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person holds that bears on the service."""
+    """The person's roles, teams and plan in the service."""
 
     roles: Annotated[Sequence[str], example(["editor"])]
-    """The slugs of the roles of the service, assigned to the person or to one of the person's teams."""
+    """The slugs of the service's roles, assigned to the person or to one of the person's teams."""
     teams: Annotated[Sequence[str], example(["sales"])]
     """The slugs of the person's teams in your organization."""
     plan: Annotated[str, example("pro")]
@@ -167,26 +166,26 @@ class HeldInService(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the person may sign in to one of the organization's services."""
+    """Whether the person can sign in to one of the organization's services."""
 
     service_id: ServiceUuid
     slug: SlugOfService
     name: Annotated[str, example("Billing")]
     """The service's name."""
     sign_in: PreviewedSignIn
-    """Whether the person may sign in, and by which rule."""
+    """Whether the person can sign in, and the rule that decides."""
     held: HeldInService
-    """The rights that the person has there."""
+    """The person's roles, teams and plan in the service."""
 
 
 class ServiceVerdicts(msgspec.Struct, frozen=True):
-    """The services of the organization that the person may have to do with."""
+    """The person's access to services of the organization."""
 
     services: Sequence[ServiceVerdict]
-    """The first hundred, by name."""
+    """The first 100 services, sorted by name."""
     hook_refused_at: datetime | None
-    """When the organization's hook has last refused a sign-in of this person that is still open; null if it has not, and for callers
-    without the capability `webhooks.manage`. The hook is asked again at the next sign-in, so it is no part of the verdicts.
+    """When the sign-in hook of the organization last denied a sign-in of this person that is still open. Null if there is none, or if you
+    do not have the capability `webhooks.manage`. The next sign-in calls the hook again, so the verdicts do not include it.
     """
 
 
@@ -197,10 +196,11 @@ class ServiceVerdicts(msgspec.Struct, frozen=True):
     tags=("end-users",),
 )
 async def list_sign_in_verdicts(call: Call[None, None, VerdictsPath, Member], postern: Postern) -> ServiceVerdicts:
-    """Check which services a person can sign in to, and why
+    """List the services that a person can sign in to
 
-    No one is signed in. For unconfirmed members, the response does not say whether the account is deactivated or lacks MFA. The list has
-    every service for a member, and the services that they use for anyone else. You also need the capability `end_users.view`.
+    Returns whether the person can sign in to each service, and why. For a member: every service. For anyone else: the services that the
+    person uses. No one is signed in. For unconfirmed members, the response does not show whether the account is deactivated or lacks MFA.
+    You also need the capability `end_users.view`.
     """
     previews, user = postern.federation.token_previews, UserId(call.path.user_id)
     found = await previews.verdicts(call.caller, user)
@@ -211,29 +211,29 @@ class AdmittedQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The requested part of the list."""
 
     after: UUID | None = None
-    """The `next` of the page before."""
+    """The `next` value of the previous page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = PEOPLE_ON_A_PAGE
     """The maximum number of people to return. Values above the maximum are rejected."""
 
 
 class AdmittedPerson(msgspec.Struct, frozen=True, kw_only=True):
-    """A person whom the service admits."""
+    """A person whom the sign-in policy of the service admits."""
 
     user_id: Id
     email: EmailAddress
     sign_in: PreviewedSignIn
-    """Whether the next sign-in is let in, and by which rule."""
+    """Whether the next sign-in is allowed, and the rule that decides."""
     held: HeldInService
-    """The rights that the person has there."""
+    """The person's roles, teams and plan in the service."""
 
 
 class AdmittedPeople(msgspec.Struct, frozen=True, kw_only=True):
-    """People whom the service admits."""
+    """One page of people whom the sign-in policy of the service admits."""
 
     people: Sequence[AdmittedPerson]
-    """Members of the organization and users of the service whom its sign-in policy admits, by their IDs."""
+    """Members of the organization and users of the service whom its sign-in policy admits, sorted by ID."""
     next: UUID | None
-    """The value of `after` for the next page; null on the last one."""
+    """Send it as `after` to get the next page; null on the last page."""
 
 
 @endpoint.get(
@@ -244,12 +244,12 @@ class AdmittedPeople(msgspec.Struct, frozen=True, kw_only=True):
     verb="service list-access",
 )
 async def list_service_access(call: Call[None, AdmittedQuery, ServicePath, Member], postern: Postern) -> AdmittedPeople:
-    """List who can sign in to a service, and why
+    """List the people who can sign in to a service
 
     Returns the members of the organization and the users of the service whom its sign-in policy admits. `sign_in` says whether something
-    else keeps a person out, such as MFA that is missing. A service for anyone admits also people who have never come, and these are not in
-    the list. There are no totals. Such questions of one organization are answered one after the other; if too many are waiting, the
-    response is 503. You also need the capability `end_users.view`.
+    else blocks the person, such as missing MFA. If the policy is `anyone`, the service also admits people who have never signed in to it.
+    These people are not listed. The response has no total. Postern processes such requests of one organization one after the other. If too
+    many are waiting, the response is 503. You also need the capability `end_users.view`.
     """
     after = None if call.query.after is None else UserId(call.query.after)
     found, is_more = await postern.federation.token_previews.admitted(call.caller, call.path.service_slug, after, call.query.limit)

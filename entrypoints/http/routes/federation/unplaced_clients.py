@@ -99,45 +99,46 @@ _Word = Annotated[str, msgspec.Meta(max_length=_LONGEST)]
 
 
 class ClientRegistration(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client says of itself. Everything that is not named here is ignored."""
+    """The metadata of a client to register. Fields that are not listed here are ignored."""
 
     redirect_uris: Annotated[Sequence[_Address], msgspec.Meta(max_length=_MOST_LISTED), example(["http://127.0.0.1:33418/callback"])] = ()
-    """One to ten addresses: `http` on `localhost`, `127.0.0.1` or `[::1]`, where any port counts later, or `https` at a host that the
-    organization and the API name in their `metadata_hosts`.
+    """1 to 10 redirect URIs. Either `http` on `localhost`, `127.0.0.1` or `[::1]`, where later requests can use any port. Or `https` at a
+    host that the organization and the API list in their `metadata_hosts`.
     """
     client_name: Annotated[_Word, example("Notebook")] | None = None
-    """The name that people read, behind the words that the client is unregistered: one line, without markup and links."""
+    """The display name, which people see together with a notice that the client is unregistered. One line, without markup and links."""
     token_endpoint_auth_method: Annotated[_Word, example("none")] | None = None
-    """`none`, also where it is left out: such a client has no secret, and uses PKCE."""
+    """`none`, which is also the default: the client has no secret and uses PKCE."""
     grant_types: (
         Annotated[Sequence[_Word], msgspec.Meta(max_length=_MOST_LISTED), example(["authorization_code", "refresh_token"])] | None
     ) = None
-    """`authorization_code` must be one of them. The client gets codes and refresh tokens, whatever else it names."""
+    """Must include `authorization_code`. The client always gets codes and refresh tokens, whatever else is listed."""
     response_types: Annotated[Sequence[_Word], msgspec.Meta(max_length=_MOST_LISTED), example(["code"])] | None = None
-    """`code` must be one of them."""
+    """Must include `code`."""
     dpop_bound_access_tokens: bool = False
-    """Whether the client gets only tokens that are bound to a key (DPoP, RFC 9449)."""
+    """Whether the client gets only sender-constrained tokens (DPoP, RFC 9449)."""
 
 
 class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
-    """The client as it is registered (RFC 7591 section 3.2.1)."""
+    """The registered client (RFC 7591 section 3.2.1)."""
 
     client_id: Annotated[str, example("open:4xw1fXqSYyRKkWm5oZ1Yi1siTm90ZWJvb2siLFsiaHR0cDovLzEyNy4wLjAuMS9jYWxsYmFjayJdXQ")]
-    """The client ID: what the client has said of itself, signed by us. Postern stores nothing, and the same words get the same ID."""
+    """The client ID. It contains the client's metadata, signed by Postern. Postern stores nothing, and the same metadata get the same ID.
+    """
     client_id_issued_at: Annotated[int, example(1_780_000_000)]
-    """Now, in seconds since 1970."""
+    """When the client ID was issued, in seconds since 1970."""
     client_name: Annotated[str, example("Notebook")]
     """The display name."""
     redirect_uris: Annotated[Sequence[str], example(["http://127.0.0.1:33418/callback"])]
-    """The addresses, as they were sent."""
+    """The redirect URIs, as they were sent."""
     token_endpoint_auth_method: Literal["none"] = "none"  # noqa: S105 - no password
-    """The client has no secret."""
+    """Always `none`: the client has no secret."""
     grant_types: Annotated[Sequence[str], example(["authorization_code", "refresh_token"])] = GRANTS
-    """What the client may send to the token endpoint."""
+    """The grant types that the client can use at the token endpoint."""
     response_types: Annotated[Sequence[str], example(["code"])] = ("code",)
-    """What the client may ask for at `/oauth/authorize`."""
+    """The response types that the client can request at `/oauth/authorize`."""
     dpop_bound_access_tokens: bool = False
-    """Whether the client gets only tokens that are bound to a key (DPoP, RFC 9449)."""
+    """Whether the client gets only sender-constrained tokens (DPoP, RFC 9449)."""
 
 
 @endpoint.post(
@@ -153,12 +154,12 @@ class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
     tags=("oauth",),
 )
 async def register_open_client(call: Call[ClientRegistration], postern: Postern) -> RegisteredOpenClient:
-    """Register a client dynamically (RFC 7591)
+    """Register a client (RFC 7591)
 
-    For clients that connect to this installation for the first time, such as MCP clients. It is off until the operator turns it on
-    (`POSTERN_OPEN_REGISTRATION`); then the metadata has it as `registration_endpoint`. The client ID grants nothing by itself: a request
-    needs `resource`, and both the API and its organization must say `registered_clients: on`. A registration cannot be read or changed (RFC
-    7592): register again.
+    Dynamic client registration, for clients that connect to this installation for the first time, such as MCP clients. It is off until the
+    operator turns it on (`POSTERN_OPEN_REGISTRATION`). The metadata then contain it as `registration_endpoint`. The client ID alone grants
+    nothing. Authorization requests need `resource`, and both the API and its organization must have `registered_clients: on`. A
+    registration cannot be read or changed (RFC 7592). To change one, register again.
     """
     call.request.count_here(REGISTRATIONS)
     body = call.body
@@ -182,26 +183,26 @@ async def register_open_client(call: Call[ClientRegistration], postern: Postern)
 
 
 class DocumentRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A refused request of a client that describes itself in a document."""
+    """A rejected request of an unregistered client."""
 
     id: Id
     address: Annotated[str, example("https://claude.ai/oauth/claude-code-client-metadata")]
-    """The client's ID: the URL of its document, or what a program got that registered itself."""
+    """The client ID: the URL of the client's metadata document, or the ID from dynamic client registration."""
     reason: Annotated[str, example("document_not_let_in")]
-    """The reason, as a word."""
+    """The reason, as a code."""
     because: Annotated[str, example("client_id: the API, or its organization, does not let in clients whose document is at claude.ai")]
-    """The reason in words."""
+    """A description of the reason."""
     advice: Annotated[str, example("If you know the host, let it in")]
-    """The change that avoids the refusal."""
+    """The change that fixes the request."""
     created_at: datetime
-    """When the request was refused."""
+    """When the request was rejected."""
 
 
 class DocumentRefusalList(msgspec.Struct, frozen=True):
-    """The last fifty of the last seven days."""
+    """The last 50 rejected requests of the last 7 days."""
 
     refusals: Sequence[DocumentRefusalRecord]
-    """Newest first."""
+    """The rejected requests, newest first."""
 
 
 @endpoint.get(
@@ -211,12 +212,12 @@ class DocumentRefusalList(msgspec.Struct, frozen=True):
     tags=("resource-servers",),
 )
 async def list_document_refusals(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> DocumentRefusalList:
-    """List the recent rejected requests of unregistered clients, with the reasons
+    """List rejected requests of unregistered clients
 
-    Returns the last fifty of the last seven days: client ID metadata documents that the API or the organization does not allow, invalid
-    documents, and invalid requests of clients without consent. Once a person has consented to such a client, it is a service of the
-    organization, and its later errors are listed with the service. Anyone can send requests, so a rejected request alone does not mean that
-    something is wrong.
+    Returns the last 50 rejected requests of the last 7 days, newest first. They include client ID metadata documents that the API or the
+    organization does not allow, and invalid documents. They also include invalid requests of clients without consent. After a person
+    consents to such a client, it is a service of the organization. Its later rejected requests are listed with the service. Anyone can send
+    requests, so a rejected request alone does not indicate a problem.
     """
     listed = await postern.federation.authorization_refusals.list_of_api(call.caller, ResourceServerId(call.path.resource_id))
     return DocumentRefusalList([_record(one) for one in listed])

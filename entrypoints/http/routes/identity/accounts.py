@@ -48,18 +48,20 @@ from ports.unit_of_work import UnitOfWork
 
 
 class NewRegistration(msgspec.Struct, frozen=True):
-    """A new account."""
+    """The account to register."""
 
     email: EmailText
-    """The email address to sign in with. Postern emails it a link to confirm it."""
+    """The email address to sign in with. Postern sends a verification link to it."""
     password: Password
-    """8 to 128 characters, and no common or breached password."""
+    """The password: 8 to 128 characters, and not a common or breached password."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the email gets."""
+    """The slug of the organization whose branding the email has."""
     service_slug: Annotated[Slug, example("billing")] | None = None
-    """The service of this organization that the account is registered for. The email then gets the service's branding."""
+    """The slug of the service that the account is registered for. The email then has the service's branding."""
     accept_terms: Annotated[Sequence[TermsSeen], msgspec.Meta(max_length=2)] | None = None
-    """The terms that the person has read and accepts: of the installation, and of the organization. The first sign-in asks for the rest."""
+    """The terms that the person has read and accepts: those of the installation, and those of the organization. The first sign-in asks for
+    all others.
+    """
 
 
 class AccountAddress(msgspec.Struct, frozen=True):
@@ -68,14 +70,14 @@ class AccountAddress(msgspec.Struct, frozen=True):
     email: EmailText
     """The account's email address."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the email gets."""
+    """The slug of the organization whose branding the email has."""
 
 
 class MailedLink(msgspec.Struct, frozen=True):
     """The query of a mailed link."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the magic link. The token works once, within 24 hours."""
+    """The token from the link in the email. It works once, within 24 hours."""
 
 
 _ProfileText = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_NAME})]
@@ -85,51 +87,51 @@ _Language = Annotated[Language, example("en")]
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """The account that the token belongs to, and what the person says of themselves. Fields of the profile are null while they are unset.
-    An application reads them with the scope `profile`; without this scope, all of them are null.
+    """The account that the token belongs to, and the person's profile. Unset profile fields are null. An application needs the scope
+    `profile` to read them; without it, all are null.
     """
 
     id: Id
     email: EmailAddress
     org: Annotated[str, example("acme")]
-    """The slug of the token's organization; empty if the token is for none."""
+    """The slug of the token's organization; empty if the token has none."""
     service: Annotated[str, example("billing")]
-    """The slug of the token's service; empty if the token is for none."""
+    """The slug of the token's service; empty if the token has none."""
     name: Annotated[str, example("Ada Lovelace")] | None
     """The full name."""
     given_name: Annotated[str, example("Ada")] | None
-    """The first name."""
+    """The given name."""
     family_name: Annotated[str, example("Lovelace")] | None
-    """The last name."""
+    """The family name."""
     username: _Username | None
-    """The user name, unique in this installation. It is for applications; no one signs in with it."""
+    """The username, unique in this installation. It is for applications; it cannot be used to sign in."""
     zoneinfo: _Zone | None
-    """The time zone, by its name in the IANA database."""
+    """The time zone, as an IANA time zone name."""
     language: _Language | None
     """The language of pages and emails; null for the browser's language."""
     picture_url: Annotated[str, example("https://sso.example.com/pictures/0a4f2f9e-8a4f-4d3a-9a3e-6f0f8f1d2c3b")] | None
-    """The URL of the picture. Everyone who has it may see the picture. A new picture has a new email address."""
+    """The URL of the picture. Anyone with the URL can see the picture. Each new picture has a new URL."""
     updated_at: datetime | None
     """When the profile was last changed."""
     pending_email: str | msgspec.UnsetType = msgspec.UNSET
-    """A new email address that is waiting to be confirmed. Only the answer to a change of address has it."""
+    """The new email address that awaits verification. Only present in the response to a change of the email address."""
 
 
 class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the profile. Omitted fields keep their values; null empties a field."""
+    """The profile fields to change. Omitted fields keep their values; null clears a field."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
-    """The new email address. To withdraw a change that is pending, send the current address."""
+    """The new email address. To cancel a pending change, send the current email address."""
     name: Annotated[_ProfileText, example("Ada Lovelace")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The full name, in one line."""
+    """The full name, in 1 line."""
     given_name: Annotated[_ProfileText, example("Ada")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The first name, in one line."""
+    """The given name, in 1 line."""
     family_name: Annotated[_ProfileText, example("Lovelace")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The last name, in one line."""
+    """The family name, in 1 line."""
     username: _Username | msgspec.UnsetType | None = msgspec.UNSET
-    """The user name. Each is issued once, for good: no one gets a name that was ever in use, not even its last holder."""
+    """The username. A username is never reused: no one can take a username that was ever in use, including its last holder."""
     zoneinfo: _Zone | msgspec.UnsetType | None = msgspec.UNSET
-    """The time zone, by its name in the IANA database."""
+    """The time zone, as an IANA time zone name."""
     language: _Language | msgspec.UnsetType | None = msgspec.UNSET
     """The language of pages and emails."""
 
@@ -155,12 +157,12 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
 async def register_account(call: Call[NewRegistration], postern: Postern) -> Message:
     """Register an account
 
-    Postern sends an email with a link to a page. The page asks for the password and verifies the address. No one can sign in before that.
-    An account that is registered for a service becomes a user of this service at its first sign-in there.
+    Postern sends an email with a link to a page that sets the password and verifies the email address. Before that, no one can sign in. An
+    account that is registered for a service becomes a user of the service at its first sign-in there.
 
-    The installation, and the organization that you name, say who may register. Where no one may, the response is 403; for an address of an
-    email domain that may not, it is 400. Both are the same whether or not such an account exists. If terms that you accept are not those in
-    force, the response is 409, and there is no account.
+    The installation, and the organization that you specify, decide who can register. If no one can register, the response is 403. If the
+    email domain is not allowed, the response is 400. Both responses are the same whether or not such an account exists. If accepted terms
+    are not the current version, the response is 409, and no account is created.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
@@ -179,7 +181,7 @@ async def register_account(call: Call[NewRegistration], postern: Postern) -> Mes
     "/api/auth/resend-verification", caller=ANYONE, limit=(AUTH, RESEND_VERIFICATION), reads=PUZZLE_HEADERS, tags=("registration",)
 )
 async def resend_verification(call: Call[AccountAddress], postern: Postern) -> Message:
-    """Send the verification mail again
+    """Resend the verification email
 
     The response is the same whether or not such an account exists.
     """
@@ -193,11 +195,10 @@ async def resend_verification(call: Call[AccountAddress], postern: Postern) -> M
 
 @page.get("/auth/verify-email", caller=ANYONE, limit=AUTH, refuses=(BadRequest,), tags=("registration",))
 async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer[bytes]:
-    """Verify an address
+    """Verify an email address
 
-    For applications that build links of their own, from the token of an email that verifies an address or a new email address. The links in
-    Postern's emails lead to a page with a button instead, since programs that check mail open links. The response is a page. HEAD checks
-    the token without using it up.
+    For applications that build their own links with the token from a verification email. The links in Postern's own emails open a page with
+    a button instead, since email scanners open links. The response is a page. HEAD checks the token without using it.
     """
     sign_in = postern.foundation.links.sign_in
     try:
@@ -218,20 +219,20 @@ async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer
 async def get_profile(call: Call, postern: Postern) -> Profile:
     """Get your profile
 
-    A session of a service sees the fields of the profile with the scope `profile` alone.
+    A session of a service gets the profile fields only with the scope `profile`.
     """
     return shown_profile(call.caller, postern)
 
 
 @endpoint.patch("/api/user", caller=OWN_USER, refuses=(ReauthenticationRequired, NotFound, RateLimited, Conflict), tags=("account",))
 async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile:
-    """Change your profile, or your email address
+    """Change your profile
 
-    All of the change takes effect, or nothing. A user name that is taken, or was ever, is 409.
+    Either all changes are applied, or none. If the username is taken or was ever in use, the response is 409.
 
-    For a new email address Postern emails a link to that address. The change takes effect when you open this link; until then the new email
-    address is the `pending_email`. Send the current address to withdraw a pending change. You need a recent sign-in or reauthentication for
-    this: of MFA, if you have one.
+    To change the email address, Postern sends a link to the new email address. The change takes effect when you open the link. Until then,
+    the new email address is the `pending_email`. To cancel a pending change, send the current email address. A change of the email address
+    requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     caller, body = call.caller, call.body
     wanted, username = body.of_profile(), caller.profile.username
@@ -285,18 +286,18 @@ class PasswordReset(msgspec.Struct, frozen=True):
     """The token from the email, and the new password."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the magic link. The token works once, within an hour."""
+    """The token from the link in the email. It works once, within 1 hour."""
     new_password: Password
     """The new password, 8 to 128 characters."""
     keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] | None = None
-    """The IDs of the person's user API keys that stay valid; all others are revoked. IDs of other keys are ignored. Omitted or null: keys
-    that the person created are revoked, and keys that applications created stay valid.
+    """The IDs of the person's user API keys to keep; all others are revoked. IDs of other keys are ignored. If omitted or null: keys that
+    the person created are revoked, and keys that applications created stay valid.
     """
     keep_ways: Annotated[
         Sequence[Word], msgspec.Meta(max_length=MOST_RECENT), example(["passkey:019a2b3c-0000-7000-8000-000000000001"])
     ] = ()
-    """For a locked account: which passkeys (`passkey:` and its ID) and connected accounts (`identity:` and its ID) of the last 30 days are
-    the person's. All others of that time end.
+    """For a locked account: the passkeys (`passkey:` and the ID) and connected accounts (`identity:` and the ID) of the last 30 days to
+    keep. All others of the last 30 days are removed.
     """
 
 
@@ -334,11 +335,11 @@ async def request_password_reset(call: Call[AccountAddress], postern: Postern) -
     "/api/auth/reset-password", caller=ANYONE, limit=AUTH, refuses=(BadRequest, ProviderRequired, Overloaded), tags=("registration",)
 )
 async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message:
-    """Reset a password with the token from an email
+    """Reset a password
 
-    The token works once. All sessions of the account end, and every device must pass MFA again. Keys that the person has for the APIs of
-    applications end, unless `keep_keys` names them; an email tells which ones ended, and which ones continue. If the people of the
-    address's domain sign in at a provider, the new password is refused. A locked account opens.
+    Send the token from the email, which works once. All sessions of the account are revoked, and every device requires MFA again. The
+    person's user API keys are revoked, unless `keep_keys` lists them. An email names the revoked and the remaining keys. If the people of
+    the email domain sign in with a provider, the new password is rejected. If the account is locked, the reset unlocks it.
     """
     body = call.body
     kept = None if body.keep_keys is None else [UserKeyId(one) for one in body.keep_keys]
@@ -350,9 +351,9 @@ async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message
     "/api/user/set-password", caller=OWN_USER, step_up=StepUp.ACCOUNT, refuses=(BadRequest, NotFound, Overloaded), tags=("account",)
 )
 async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
-    """Set a first password
+    """Set your first password
 
-    For accounts that have no password because their people sign in another way. Your other sessions end. Requires a recent sign-in or
+    For accounts without a password, which sign in another way. Your other sessions are revoked. Requires a recent sign-in or
     reauthentication, with MFA if you have it enabled.
     """
     caller = call.caller
@@ -364,7 +365,7 @@ async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
 async def change_password(call: Call[PasswordChange], postern: Postern) -> Message:
     """Change your password
 
-    Your other sessions end, and every device must pass MFA again. You can try a few times at once, then once a minute.
+    Your other sessions are revoked, and every device requires MFA again. A few attempts are allowed at once, then one per minute.
     """
     caller = call.caller
     await postern.identity.account_passwords.change(
@@ -374,42 +375,42 @@ async def change_password(call: Call[PasswordChange], postern: Postern) -> Messa
 
 
 class RecentWay(msgspec.Struct, frozen=True):
-    """Something that was added to the account in the 30 days before the lock, and may be someone else's."""
+    """A sign-in method or key that was added to the account in the 30 days before the lock, possibly by someone else."""
 
     kind: AddedKind
-    """What it is."""
+    """What was added."""
     id: Id
-    """Its ID; for an authenticator app, the account's."""
+    """The ID of the method or key. For an authenticator app: the account's ID."""
     name: Annotated[str, example("Laptop")]
-    """The person's name for it, or the provider's; empty for an authenticator app."""
+    """The person's or the provider's name for the method or key; empty for an authenticator app."""
     added_at: datetime | None
-    """When it was added."""
+    """When the method or key was added."""
 
 
 class LockEnded(msgspec.Struct, frozen=True):
-    """What a lock revoked. Nothing, if the account was locked already."""
+    """What the lock revoked. Everything is zero or empty if the account was already locked."""
 
     password: Annotated[bool, example(True)]
     """Whether the account had a password."""
     sessions: Annotated[int, example(3)]
-    """The number of sessions revoked, those of applications among them."""
+    """The number of sessions revoked, including those of applications."""
     devices: Annotated[int, example(1)]
-    """How many devices were not asked for MFA, and are now."""
+    """The number of trusted devices that now require MFA."""
     consents: Annotated[int, example(2)]
-    """How many applications may no longer act for the person."""
+    """The number of applications whose consent was revoked."""
     keys: Annotated[Sequence[str], example(["Laptop (Wiki)"])]
-    """The keys for applications that ended, by their names."""
+    """The names of the user API keys that were revoked."""
     recent: Sequence[RecentWay]
-    """What was added in the 30 days before, the oldest first."""
+    """The sign-in methods and keys added in the 30 days before the lock, oldest first."""
 
 
 @endpoint.post("/api/user/lock", caller=OWN_USER, limit=UNLIMITED, refuses=(BadRequest,), tags=("account",))
 async def lock_own_account(call: Call, postern: Postern) -> LockEnded:
-    """Lock your account, because someone else may be in it
+    """Lock your account
 
-    Everything ends that lets anyone in: your sessions, this one too, and those of applications, their consents, your keys for them, trusted
-    devices, magic links, the password. You get an email with a link for a new password, which opens the account. There you say which
-    passkeys and connected accounts of the last 30 days are yours. The second factor stays.
+    Use this if someone else may have access to your account. All sessions, including this one, are revoked. Consents of applications, user
+    API keys, trusted devices, magic links and the password are revoked, too. You get an email with a link to set a new password, which
+    unlocks the account. On that page, select which passkeys and connected accounts of the last 30 days are yours. MFA stays on.
     """
     return locked_record(await postern.identity.account_locks.lock_own(call.caller, call.actor))
 

@@ -31,52 +31,52 @@ class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     name: Annotated[str, example("Firefox on Linux")]
-    """Your name for the device; at first, a name made of the browser and the operating system."""
+    """Your name for the device. The default contains the browser and the operating system."""
     device_type: Annotated[DeviceType, example("browser")]
-    """The kind of client."""
+    """The type of client."""
     browser: Annotated[str, example("Firefox")]
-    """The browser; empty if the client did not say."""
+    """The browser; empty if unknown."""
     os: Annotated[str, example("Linux")]
-    """The operating system; empty if the client did not say."""
+    """The operating system; empty if unknown."""
     last_used_at: datetime
     """When the device was last used."""
     last_ip: Annotated[str, example("203.0.113.7")]
     """The IP address that the device was last used from; empty if the request came through a local socket."""
     is_current: bool
-    """True for the device that this request comes from."""
+    """Whether this is the device of the request."""
     trusted: bool
-    """True while the device may skip MFA."""
+    """Whether the device can skip MFA."""
     created_at: CreatedAt
     """When the device was first used."""
 
 
 class LastLocation(msgspec.Struct, frozen=True):
-    """The place where the device was last used, derived from its IP address."""
+    """The last location of a device, derived from its IP address."""
 
     city: Annotated[str, example("Oslo")] | None
     """The city; null if unknown."""
     country: Annotated[str, example("NO")] | None
-    """The country's two letters (ISO 3166-1); null if unknown."""
+    """The two-letter country code (ISO 3166-1); null if unknown."""
 
 
 class DeviceDetail(DeviceSummary, frozen=True, kw_only=True):
     """A device with all details."""
 
     browser_version: Annotated[str, example("128.0")]
-    """The version of the browser; empty if the client did not say."""
+    """The version of the browser; empty if unknown."""
     os_version: Annotated[str, example("6.1")]
-    """The version of the operating system; empty if the client did not say."""
+    """The version of the operating system; empty if unknown."""
     last_location: LastLocation
-    """The place where the device was last used."""
+    """The last location of the device."""
     risk_score: Annotated[float, example(0.3)]
-    """The risk of the last sign-in with this device, from 0 to 1."""
+    """The risk score of the last sign-in with this device, from 0 to 1."""
 
 
 class DeviceList(msgspec.Struct, frozen=True):
     """All devices of the account."""
 
     devices: Sequence[DeviceSummary]
-    """The devices, the most recently used first."""
+    """The devices, most recently used first."""
     total: Total
 
 
@@ -84,25 +84,26 @@ class DeviceName(msgspec.Struct, frozen=True):
     """The new name of a device."""
 
     name: Annotated[Name, example("Work laptop")]
-    """1 to 100 characters. Spaces at both ends are removed."""
+    """The name, 1 to 100 characters. Leading and trailing spaces are removed."""
 
 
 class RenamedDevice(msgspec.Struct, frozen=True):
-    """The device after the change."""
+    """The renamed device."""
 
     id: Id
     name: Annotated[str, example("Work laptop")]
     """The new name."""
     device_type: Annotated[DeviceType, example("browser")]
-    """The kind of client."""
+    """The type of client."""
     updated_at: UpdatedAt
 
 
 @endpoint.get("/api/user/devices", caller=OWN_USER, tags=_TAGS)
 async def list_devices(call: Call, postern: Postern) -> DeviceList:
-    """List your devices, the most recently used first
+    """List your devices
 
-    Each browser or app that has signed in to your account is a device. The one that asks is marked.
+    Returns the browsers and apps that have signed in to your account, most recently used first. The device of this request has
+    `is_current`.
     """
     now = postern.foundation.clock.now()
     devices = [_summary(device, call.caller, now) for device in await postern.identity.devices.list(call.caller.user)]
@@ -111,9 +112,9 @@ async def list_devices(call: Call, postern: Postern) -> DeviceList:
 
 @endpoint.get("/api/user/devices/{device_id}", caller=OWN_USER, refuses=(NotFound,), tags=_TAGS)
 async def get_device(call: Call[None, None, DevicePath], postern: Postern) -> DeviceDetail:
-    """Get one of your devices
+    """Get a device
 
-    The place is derived from the address that the device last used, and may be wrong.
+    The location is derived from the device's last IP address, and can be wrong.
     """
     device = await postern.identity.devices.get(call.caller.user, DeviceId(call.path.device_id))
     location = device.last_location
@@ -130,7 +131,7 @@ async def get_device(call: Call[None, None, DevicePath], postern: Postern) -> De
 async def rename_device(call: Call[DeviceName, None, DevicePath], postern: Postern) -> RenamedDevice:
     """Rename a device
 
-    The name is for you alone. Sessions and tokens of the device continue.
+    Only you see the name. Sessions and tokens of the device stay valid.
     """
     device = await postern.identity.devices.rename(call.caller.user, DeviceId(call.path.device_id), call.body.name, call.actor)
     return RenamedDevice(device.id, device.name, device.agent.device_type, device.updated_at)
@@ -140,8 +141,8 @@ async def rename_device(call: Call[DeviceName, None, DevicePath], postern: Poste
 async def revoke_device(call: Call[None, None, DevicePath], postern: Postern) -> Message:
     """Revoke a device
 
-    The device's sessions and refresh tokens stop working with the next request. The request can be repeated safely. To end the device that
-    you are using, sign out instead.
+    From the next request, the device's sessions and refresh tokens are rejected. The request can be repeated safely. To revoke the device
+    that you are using, sign out instead.
     """
     await postern.identity.devices.revoke(call.caller, DeviceId(call.path.device_id), call.actor)
     return Message("Device revoked")

@@ -26,8 +26,8 @@ from entrypoints.http.pages.authorization.interim_pages import address
 _TAGS: Final = ("account",)
 _COOKIE: Final = AnswerHeader(
     "Set-Cookie",
-    "This cookie shows that the browser that comes back is the one that left. The response has no cookie if the request already had"
-    " one, or if the URL is a page of Postern.",
+    "This cookie binds the connection to the browser that started it. The response has no cookie if the request already had one, or if"
+    " the URL is a page of Postern.",
     "postern_flow=8fKq2ZrWm1LcVb6NsXe0HjUo5TgPaYd3QiRl7wBzMx4; Path=/; HttpOnly; SameSite=Lax",
     always=False,
 )
@@ -37,34 +37,34 @@ _ProviderName = Annotated[Word, example("codehost")]
 
 class IdentityPath(msgspec.Struct, frozen=True):
     provider: _ProviderName
-    """The provider: `codehost`, `websuite`, `officesuite`, or the ID of an organization's own."""
+    """The provider: `codehost`, `websuite`, `officesuite`, or the ID of an organization's own provider."""
 
 
 class IdentityRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An account at a provider that you sign in with."""
+    """A connected account at a provider."""
 
     provider: _ProviderName
-    """The provider: `codehost`, `websuite`, `officesuite`, or the ID of an organization's own."""
+    """The provider: `codehost`, `websuite`, `officesuite`, or the ID of an organization's own provider."""
     provider_user_id: Annotated[str, example("5831042")]
     """Your ID at the provider."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The email address that the provider stated last; null if it stated none."""
+    """The last email address that the provider sent; null if it sent none."""
     linked_at: datetime
-    """When you connected it."""
+    """When you connected the account."""
 
 
 class AuthorizationUrl(msgspec.Struct, frozen=True):
     """The URL to send the person to."""
 
     authorization_url: Annotated[str, example("https://github.com/login/oauth/authorize?client_id=Iv1.4f2d9a1b&state=uW0…")]
-    """The URL to send the person to. Open it in the person's browser."""
+    """The URL to open in the person's browser."""
 
 
 @endpoint.get(_IDENTITIES, caller=USER, tags=_TAGS)
 async def list_identities(call: Call, postern: Postern) -> Sequence[IdentityRecord]:
-    """List the accounts at providers that you sign in with, the oldest first
+    """List your connected accounts
 
-    With a token for a service, you get only the accounts that you use in this service.
+    Returns your accounts at providers, oldest first. With a token for a service, only the accounts that you use in this service.
     """
     return [_record(one) for one in await postern.identity.identities.list(call.caller)]
 
@@ -80,14 +80,16 @@ async def list_identities(call: Call, postern: Postern) -> Sequence[IdentityReco
 async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) -> AuthorizationUrl:
     """Connect an account at a provider
 
-    Open `authorization_url` in the browser that has the cookie of this answer; no other browser can finish the connection. The URL leads to
-    the provider. With a token for a service, or from a page of another origin, it leads to a page of Postern instead. There you sign in,
-    see the account and the application that asks, give a fresh proof, and press a button. So a token for a service needs no fresh proof
-    here, and any other token does.
+    Open `authorization_url` in the browser that has the cookie of this response. No other browser can finish the connection. The URL opens
+    the provider.
 
-    After the provider, the browser goes to the first redirect URI of the token's service; with a token for no service, to
-    `/settings/connections` of the frontend. The query has `status=success` or `status=error`, `provider`, `action=link`, and for an error
-    `error`. Postern notifies you by email.
+    With a token for a service, or from a page of another origin, the URL opens a page of Postern instead. On that page, you sign in, see
+    the account and the application, reauthenticate and confirm. For this reason, a token for a service needs no recent sign-in or
+    reauthentication here. Any other token does.
+
+    Afterwards, the browser goes to the first redirect URI of the token's service. With a token for no service, it goes to
+    `/settings/connections` of the frontend. The query has `status=success` or `status=error`, `provider`, `action=link`, and `error` for an
+    error. Postern notifies you by email.
     """
     provider = call.path.provider
     by_person = may_leave_at_once(call.caller)
@@ -114,12 +116,12 @@ async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) 
 async def unlink_identity(call: Call[None, None, IdentityPath], postern: Postern) -> NoBody:
     """Disconnect an account at a provider
 
-    Your other sessions end. You cannot disconnect your only way to sign in. With a token for a service, no session ends; and an account
-    that you also use elsewhere is disconnected from this service alone.
+    Your other sessions are revoked. You cannot disconnect your only sign-in method. With a token for a service, no session is revoked. If
+    you also use the account elsewhere, it is disconnected from this service only.
 
-    This needs a fresh proof (`REAUTHENTICATION_REQUIRED`). A person who has come by a provider that does not say when they signed in there,
-    as the code host never does, and has nothing else, cannot give one by the API: lead them to the page `/ui/settings/connections` of this
-    installation, which emails them a code.
+    Requires a recent sign-in or reauthentication (`REAUTHENTICATION_REQUIRED`). Some providers, such as the code host, do not report when
+    the person signed in. If such a provider is the person's only sign-in method, the person cannot reauthenticate through the API. Send the
+    person to `/ui/settings/connections` of this installation, which emails a code.
     """
     await postern.identity.identities.disconnect(call.caller, call.path.provider, call.actor)
     return NO_BODY
@@ -154,7 +156,7 @@ class ProviderTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
     access_token: Annotated[str, example("gho_16C7e42F292c6912E7710c838347Ae178B4a")]
     """The provider's access token."""
     refresh_token: Annotated[str | None, example(None)] = None
-    """Always null: Postern refreshes the access token."""
+    """Always null. Postern refreshes the access token."""
     expires_at: datetime | None
     """When the access token expires; null if it never does."""
     scopes: Annotated[Sequence[str], example(["repo"])]
@@ -173,11 +175,11 @@ class ProviderTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def get_provider_token(call: Call[None, None, ProviderTokenPath], postern: Postern) -> ProviderTokenRecord:
     """Get an access token of a provider
 
-    For the service that your token is for, if this service asks the provider for scopes and the person has signed in through the provider.
-    A token that came from `/oauth/authorize` needs the scope `provider_token`, which the person allows; one that came from
-    `/auth/{provider}` has it.
-    Postern refreshes an expired token first. If that fails, the answer is `OAUTH_ERROR`: its text says whether to try again later, or to
-    ask the person to sign in through the provider again.
+    The token must be for a service that requests scopes of the provider. The person must have signed in to the service through the
+    provider. If your token was issued through `/oauth/authorize`, it needs the scope `provider_token`, which the person allows. Tokens that
+    were issued through `/auth/{provider}` have this scope. If the provider's token has expired, Postern refreshes it first. If the refresh
+    fails, the response is `OAUTH_ERROR`. Its message says whether to try again later, or to ask the person to sign in through the provider
+    again.
     """
     scopes = call.caller.scopes
 

@@ -17,14 +17,14 @@ from entrypoints.http.machinery.limits import IMPERSONATION
 
 
 class NewImpersonation(msgspec.Struct, frozen=True):
-    """The reason for the impersonation, and the organization and service that the tokens are for."""
+    """The reason for the impersonation, and the organization and service of the tokens."""
 
     reason: Annotated[Reason, example("Ticket 4711: cannot see invoices")]
-    """Your reason. The audit log keeps it."""
+    """The reason. The audit log records it."""
     org_slug: Annotated[Word, example("acme")] | None = None
-    """Get tokens for this organization. The user must be a member of it."""
+    """The organization of the tokens. The user must be a member of it."""
     service_slug: Annotated[Line, example("billing")] | None = None
-    """Get tokens for this service of the organization. The user must have used it."""
+    """The service of the tokens, in this organization. The user must have used it."""
 
 
 class UserToImpersonate(msgspec.Struct, frozen=True):
@@ -32,27 +32,27 @@ class UserToImpersonate(msgspec.Struct, frozen=True):
 
 
 class ImpersonatedUser(msgspec.Struct, frozen=True):
-    """The user in whose name you act."""
+    """The impersonated user."""
 
     id: Id
     email: EmailAddress
 
 
 class ImpersonationSession(msgspec.Struct, frozen=True):
-    """A session in the user's name."""
+    """An impersonation session."""
 
     access_token: AccessTokenText
     """The access token, which expires at `expires_at`."""
     refresh_token: RefreshTokenText
     """The refresh token, which also expires at `expires_at`."""
     impersonated_user: ImpersonatedUser
-    """The user in whose name you act."""
+    """The impersonated user."""
     session_id: UUID
     """The session's ID."""
     expires_at: datetime
-    """When the session ends: an hour from now at the latest."""
+    """When the session expires, at most 1 hour from now."""
     audit_log_id: UUID
-    """The audit entry that records the impersonation."""
+    """The ID of the audit log entry about the impersonation."""
 
 
 @endpoint.post(
@@ -63,13 +63,14 @@ class ImpersonationSession(msgspec.Struct, frozen=True):
     tags=("platform",),
 )
 async def impersonate_user(call: Call[NewImpersonation, None, UserToImpersonate], postern: Postern) -> ImpersonationSession:
-    """Impersonate a user for one hour at most
+    """Impersonate a user
 
-    The audit log keeps the reason and every request with these tokens. With `org_slug` the tokens are for this organization; with
-    `service_slug` as well, for this service of the organization. While you impersonate, you cannot change the user's own affairs, such as
-    the password, the email address, MFA or the devices. Neither can you create things that outlast the impersonation, such as keys, secrets
-    and invitations. The session ends as soon as either account is deactivated, you are no longer a platform owner, or the session that you
-    started from ends.
+    Only a platform owner can do this, for at most 1 hour. The audit log records the reason and every request with these tokens. With
+    `org_slug`, the tokens are for this organization. With `service_slug` as well, they are for this service of the organization.
+
+    While you impersonate, you cannot change the user's own settings, such as the password, email address, MFA and devices. You also cannot
+    create objects that outlast the impersonation, such as keys, secrets and invitations. If either account is deactivated, the session is
+    revoked. The same happens if you are no longer a platform owner, or the session that you started from ends.
     """
     asked = call.body
     begun = await postern.identity.impersonations.begin(

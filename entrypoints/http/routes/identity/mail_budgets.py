@@ -30,37 +30,37 @@ class MailBudgetPath(msgspec.Struct, frozen=True):
 
 
 class MailBudgetException(msgspec.Struct, frozen=True, kw_only=True):
-    """An email rate limit to lift temporarily."""
+    """The exception to an email rate limit."""
 
     budget: Annotated[BudgetScope, example("network")]
     """The scope of the rate limit."""
     key: Annotated[str, msgspec.Meta(max_length=253), example("203.0.113.7")] = ""
-    """Its key: an IP address, an email domain, or an organization's ID; empty for the installation."""
+    """The key of the rate limit: an IP address, an email domain, or an organization's ID; empty for the installation."""
     until: Annotated[datetime, msgspec.Meta(tz=True)]
-    """When the exception ends, at most seven days from now."""
+    """When the exception expires, at most 7 days from now."""
 
 
 class MailBudgetCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many emails were requested without signing in, and how many requests were rate-limited."""
+    """The number of emails requested without signing in, and the number of rate-limited requests."""
 
     size: Annotated[int, example(300)]
     """The number of emails per hour; 0 if the installation has no such rate limit."""
     taken: _Held
-    """The number of emails used in this hour."""
+    """The number of emails counted in this hour."""
     waiting: _Held
-    """The number of emails that wait for the following hours."""
+    """The number of emails delayed to later hours."""
     held: _Held
-    """The number of requests rate-limited since `held_since`: their emails are sent later, or the requests were rejected."""
+    """The number of requests rate-limited since `held_since`. Their emails were delayed, or the requests were rejected."""
     held_since: datetime | None
-    """Since when; null if no request was rate-limited in the last day."""
+    """When rate limiting began; null if no request was rate-limited in the last day."""
     held_at: datetime | None
     """When a request was last rate-limited."""
     exempt_until: datetime | None
-    """Until when the rate limit is lifted; null if it applies."""
+    """When the exception expires; null if the rate limit applies."""
 
 
 class MailBudgetRecord(MailBudgetCounts, frozen=True, kw_only=True):
-    """An email rate limit that was reached in the last day, or that was lifted."""
+    """An email rate limit that was reached or lifted in the last day."""
 
     id: Id
     budget: Annotated[BudgetScope, example("network")]
@@ -77,10 +77,11 @@ _counts = shown(BudgetStanding, MailBudgetCounts)
 
 @endpoint.get(_BUDGETS, caller=PLATFORM_OWNER, tags=("installation",))
 async def list_mail_budgets(_call: Call, postern: Postern) -> Sequence[MailBudgetRecord]:
-    """List the email rate limits that were reached in the last day
+    """List reached email rate limits
 
-    The limits apply to emails that are requested without signing in: to register, or to get a link or a code. Every request counts, whether
-    or not the email address has an account. The list includes limits that were lifted. Returns the last hundred.
+    Returns the last 100 email rate limits that were reached in the last day, including lifted ones. These limits apply to emails that are
+    requested without signing in: to register, or to get a link or a code. Every request counts, whether or not the email address has an
+    account.
     """
     return [_record(one) for one in await postern.identity.mail_budgets.held_today()]
 
@@ -89,8 +90,9 @@ async def list_mail_budgets(_call: Call, postern: Postern) -> Sequence[MailBudge
 async def lift_mail_budget(call: Call[MailBudgetException], postern: Postern) -> MailBudgetRecord:
     """Lift an email rate limit temporarily
 
-    For a day on which many people register from one place. The other limits still apply. An exception ends automatically, and when the
-    database crashes: the counts are in no log and no backup. A second exception for the same limit replaces the first.
+    Use this for a day on which many people register from one place. Other email rate limits still apply. The exception expires
+    automatically. It also ends if the database crashes, because the counts are in no log and no backup. A second exception for the same
+    rate limit replaces the first.
     """
     body = call.body
     return _record(await postern.identity.mail_budgets.lift(body.budget, body.key, body.until, call.actor))
@@ -105,9 +107,9 @@ async def lift_mail_budget(call: Call[MailBudgetException], postern: Postern) ->
     tags=("installation",),
 )
 async def restore_mail_budget(call: Call[None, None, MailBudgetPath], postern: Postern) -> NoBody:
-    """End the exception of an email rate limit
+    """Remove the exception to an email rate limit
 
-    The limit applies again with the next request.
+    From the next request, the rate limit applies again.
     """
     await postern.identity.mail_budgets.restore(call.path.budget_id, call.actor)
     return NO_BODY
@@ -122,7 +124,7 @@ async def restore_mail_budget(call: Call[None, None, MailBudgetPath], postern: P
 async def get_mail_budget(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> MailBudgetCounts:
     """Get the email rate limit of an organization
 
-    It counts the emails that are requested on the organization's pages without signing in, whether or not the email addresses have
-    accounts.
+    The limit counts emails that are requested on the organization's pages without signing in. Every request counts, whether or not the
+    email address has an account.
     """
     return _counts(await postern.identity.mail_budgets.of_organization(call.caller.organization))

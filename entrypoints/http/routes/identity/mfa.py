@@ -17,41 +17,41 @@ from entrypoints.http.machinery.limits import MFA_CHANGES, MFA_SETUP, MFA_VERIFY
 
 
 class MfaStatus(msgspec.Struct, frozen=True):
-    """The state of MFA."""
+    """The MFA status of the account."""
 
     enabled: bool
-    """Whether sign-in asks for a code or a passkey after the password."""
+    """Whether sign-in requires a code or a passkey after the password."""
     has_backup_codes: bool
-    """Whether any backup code is left."""
+    """Whether unused backup codes are left."""
 
 
 class MfaSetUp(msgspec.Struct, frozen=True):
     """A secret for an authenticator app."""
 
     secret: Annotated[str, example("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")]
-    """The secret in base32, to type in by hand."""
+    """The secret in base32, to enter manually."""
     qr_code_svg: Annotated[str, example('<svg xmlns="http://www.w3.org/2000/svg"></svg>')]
-    """A QR code of `qr_code_uri`, as SVG, to scan."""
+    """The QR code of `qr_code_uri`, as SVG."""
     qr_code_uri: Annotated[str, example("otpauth://totp/Postern:ada@example.org?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Postern")]
     """The secret as an otpauth URI."""
 
 
 class FirstMfaCode(msgspec.Struct, frozen=True):
-    """A code that proves that the authenticator works."""
+    """The first code of the authenticator app."""
 
     code: Annotated[str, msgspec.Meta(pattern="^[0-9]{6}$", max_length=6, examples=["492039"])]
-    """The six digits that the authenticator shows."""
+    """The 6-digit code from the authenticator app."""
 
 
 class StatedReason(msgspec.Struct, frozen=True):
-    """Your reason. Clients that cannot send a body with DELETE send the reason in the query."""
+    """The reason. Clients that cannot send a body with DELETE can send the reason in the query."""
 
     reason: Annotated[Reason, example("Lost the phone; identity checked by video")] | None = None
-    """Your reason. The audit log keeps it."""
+    """The reason. The audit log records it."""
 
 
 class MfaForceDisabled(msgspec.Struct, frozen=True):
-    """The user has no second factor any more."""
+    """MFA of the user is off."""
 
     success: Success
     message: MessageText
@@ -62,16 +62,16 @@ class MfaForceDisabled(msgspec.Struct, frozen=True):
 
 
 class MfaEnabled(msgspec.Struct, frozen=True):
-    """The second factor is on."""
+    """MFA is on."""
 
     enabled: bool
     """Always true."""
     backup_codes: Annotated[Sequence[str], example(["K7QX-2MWD", "9HFR-T3BN"])]
-    """Ten backup codes. Each code works once. They are shown only once."""
+    """10 backup codes. Each code works once. They are shown only once."""
 
 
 class MfaDisabled(msgspec.Struct, frozen=True):
-    """The second factor is off."""
+    """MFA is off."""
 
     success: Success
     message: MessageText
@@ -81,7 +81,7 @@ class BackupCodes(msgspec.Struct, frozen=True):
     """The new backup codes."""
 
     backup_codes: Annotated[Sequence[str], example(["K7QX-2MWD", "9HFR-T3BN"])]
-    """Ten codes. Each code works once. They are shown only once."""
+    """10 backup codes. Each code works once. They are shown only once."""
 
 
 @endpoint.get("/api/user/mfa/status", caller=OWN_USER, tags=("mfa",))
@@ -103,10 +103,10 @@ async def get_mfa_status(call: Call, postern: Postern) -> MfaStatus:
     tags=("mfa",),
 )
 async def set_up_mfa(call: Call, postern: Postern) -> MfaSetUp:
-    """Get a secret for an authenticator app
+    """Create a secret for an authenticator app
 
-    The second factor is off until you confirm the secret with a first code. Until then you may ask again; each new secret replaces the
-    previous one. You need a recent sign-in or reauthentication: of MFA too, if it consists of passkeys alone.
+    MFA is off until you confirm the secret with a first code. Until then, you can repeat the request: each new secret replaces the previous
+    one. Requires a recent sign-in or reauthentication. If your MFA consists of passkeys only, it requires MFA, too.
     """
     identity = postern.identity
     made = await identity.reauthentication.with_app(call.caller, lambda proved: identity.mfa.set_up(call.caller, call.actor, proved=proved))
@@ -115,10 +115,10 @@ async def set_up_mfa(call: Call, postern: Postern) -> MfaSetUp:
 
 @endpoint.post("/api/user/mfa/verify", caller=OWN_USER, step_up=StepUp.ACCOUNT, limit=(MFA_VERIFY, MFA_CHANGES), tags=("mfa",))
 async def enable_mfa(call: Call[FirstMfaCode], postern: Postern) -> MfaEnabled:
-    """Turn on MFA with a first code
+    """Turn on MFA with an authenticator app
 
-    From now on every sign-in asks for a code, and trusted devices are no longer trusted. You need a recent sign-in or reauthentication, as
-    for the secret.
+    Send a first code of the app. From now on, each sign-in requires a code, and no device is trusted any longer. Requires a recent sign-in
+    or reauthentication, as for the secret.
     """
     identity = postern.identity
     codes = await identity.reauthentication.with_app(
@@ -136,11 +136,11 @@ async def enable_mfa(call: Call[FirstMfaCode], postern: Postern) -> MfaEnabled:
     tags=("mfa",),
 )
 async def enable_mfa_by_passkeys(call: Call, postern: Postern) -> MfaEnabled:
-    """Turn on MFA with your passkeys
+    """Turn on MFA with passkeys
 
-    From now on, sign-in asks for one of your passkeys, or a backup code, after the password. A sign-in by passkey asks for nothing more.
-    You need a passkey, and a recent sign-in or reauthentication. If you already have an authenticator app, you do not need this endpoint:
-    sign-in already accepts your passkeys in place of a code.
+    From now on, sign-in requires one of your passkeys, or a backup code, after the password. A sign-in with a passkey requires nothing
+    more. You need a passkey. Requires a recent sign-in or reauthentication. If you already have an authenticator app, you do not need this
+    endpoint. Sign-in then already accepts your passkeys in place of a code.
     """
     return MfaEnabled(True, _revealed(await postern.identity.mfa.enable_by_passkeys(call.caller, call.actor)))
 
@@ -149,8 +149,8 @@ async def enable_mfa_by_passkeys(call: Call, postern: Postern) -> MfaEnabled:
 async def disable_mfa(call: Call, postern: Postern) -> MfaDisabled:
     """Turn off MFA
 
-    The secret and all backup codes are deleted. Your passkeys stay, and you can still sign in with them. You need a recent sign-in or
-    reauthentication: of MFA, if it is on. The request can be repeated safely.
+    The secret and all backup codes are deleted. Your passkeys stay, and you can still sign in with them. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled. The request can be repeated safely.
     """
     await postern.identity.mfa.disable(call.caller, call.actor)
     return MfaDisabled(True, "MFA is disabled")
@@ -165,9 +165,9 @@ async def disable_mfa(call: Call, postern: Postern) -> MfaDisabled:
     tags=("mfa",),
 )
 async def renew_backup_codes(call: Call, postern: Postern) -> BackupCodes:
-    """Get ten new backup codes
+    """Regenerate backup codes
 
-    All earlier codes stop working. You need a recent proof of MFA.
+    Returns 10 new backup codes. All earlier codes are revoked. Requires a recent sign-in or reauthentication with MFA.
     """
     return BackupCodes(_revealed(await postern.identity.mfa.renew_backup_codes(call.caller, call.actor)))
 

@@ -25,41 +25,43 @@ _OrganizationName = Annotated[str, example("Acme")]
 
 
 class TermsSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """The version that you have read."""
+    """The version of the terms to accept."""
 
     version: _VersionText
-    """Exactly the version in force."""
+    """The current version. It must match exactly."""
     organization: Annotated[Slug, example("acme")] | None = None
-    """The organization whose terms they are; null for those of the installation."""
+    """The slug of the organization of the terms; null for those of the installation."""
 
 
 class OwnTermsQuery(msgspec.Struct, frozen=True):
     organization: Annotated[Slug, example("acme")] = ""
-    """An organization whose application lets anyone in: its terms stand among those that wait, also before your first sign-in there."""
+    """The slug of an organization with an application that allows anyone to sign in. Its pending terms are included, even before your first
+    sign-in.
+    """
 
 
 class PendingTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Terms in force that the person has not accepted yet."""
+    """Current terms that the person has not accepted yet."""
 
     organization: Annotated[str, example("acme")] | None
-    """The organization whose terms they are; null for those of the installation."""
+    """The slug of the organization of the terms; null for those of the installation."""
     organization_name: _OrganizationName | None
-    """Its name."""
+    """The organization's name."""
     version: _Version
     """The version to accept."""
     address: _Address
     """The URL of the text."""
     due_at: datetime
-    """Until when the person may continue without accepting."""
+    """Until when the person can continue without accepting the terms."""
 
 
 class AcceptedTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that a person has accepted."""
+    """A version of terms that the person has accepted."""
 
     organization: Annotated[str, example("acme")] | None
-    """The organization whose terms they are; null for those of the installation."""
+    """The slug of the organization of the terms; null for those of the installation."""
     organization_name: _OrganizationName | None
-    """Its name."""
+    """The organization's name."""
     version: _Version
     """The version."""
     address: _Address
@@ -67,26 +69,27 @@ class AcceptedTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
     accepted_at: datetime
     """When the person accepted it."""
     in_force: bool
-    """Whether no other version has followed."""
+    """Whether this is the current version."""
 
 
 class OwnTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person is asked to accept, and what they have accepted."""
+    """The terms that a person has to accept, and those that they have accepted."""
 
     pending: Sequence[PendingTermsRecord]
-    """What is not accepted yet: of the installation, of the organizations that the person belongs to, uses, or has accepted terms of
-    before, and of the one that was asked about, if one of its applications lets anyone in.
+    """The pending terms of the installation, and of organizations that the person belongs to, uses, or has accepted terms of before. Also
+    those of the organization in the query, if one of its applications allows anyone to sign in.
     """
     accepted: Sequence[AcceptedTermsRecord]
-    """What was accepted, the newest first."""
+    """The accepted terms, newest first."""
 
 
 @endpoint.get(_TERMS, caller=OWN_PERSON, tags=_TAGS)
 async def list_own_terms(call: Call[None, OwnTermsQuery], postern: Postern) -> OwnTermsRecord:
-    """List the terms that you are asked to accept, and those that you have accepted
+    """List your terms
 
-    Terms of the installation and of organizations: each with its version, the address of its text, and the date until which you may
-    continue without accepting it. If a first sign-in to an application is refused (`TERMS_REQUIRED`), name its organization.
+    Returns the terms that you have to accept, and those that you have accepted, of the installation and of organizations. Each entry has
+    the version, the URL of the text, and the date until which you can continue without accepting. If a first sign-in to an application is
+    rejected (`TERMS_REQUIRED`), send the organization of the application.
     """
     return _record(await postern.identity.terms.own(call.caller.user, call.query.organization))
 
@@ -95,11 +98,12 @@ async def list_own_terms(call: Call[None, OwnTermsQuery], postern: Postern) -> O
 async def accept_terms(call: Call[TermsSeen], postern: Postern) -> OwnTermsRecord:
     """Accept terms
 
-    Send the version that you have read. If another one has followed, the response is 409, and nothing is accepted. No one accepts terms in
-    another person's name, and no application accepts them for its users. Accepting a version again changes nothing.
+    Send the version that you have read. If a newer version exists, the response is 409, and nothing is accepted. You can accept terms only
+    for yourself: neither another person nor an application can accept them for you. Accepting a version again changes nothing.
 
-    The terms are those of the installation, or of an organization that you belong to, use, or have accepted terms of before, or whose
-    application lets anyone in. For any other organization, the response is 404, as if it asked for nothing.
+    The terms are those of the installation or of an organization. You must belong to the organization, use it, or have accepted its terms
+    before. If one of its applications allows anyone to sign in, you can always accept its terms. For any other organization, the response
+    is 404, as if it had no terms.
     """
     organization = call.body.organization or ""
     await postern.identity.terms.accept(call.caller, organization, call.body.version, call.actor)

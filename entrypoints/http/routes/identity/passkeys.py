@@ -47,21 +47,21 @@ class PasskeyDetail(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     name: Annotated[str, example("Firefox on Linux")]
-    """Your name for the passkey; at first, the browser that made it."""
+    """Your name for the passkey. The default is the browser that created it."""
     aaguid: UUID | None
-    """The authenticator's model; null if the authenticator did not state it."""
+    """The model of the authenticator (AAGUID); null if unknown."""
     maker: Annotated[str, example("Google Password Manager")] | None
-    """Who makes this model, from a short list in Postern; null for others. Nothing proves what an authenticator states, so decide nothing
-    by it.
+    """The manufacturer of the model, from a short list in Postern; null for others. Authenticators can state any model, so do not base
+    decisions on it.
     """
     made_on: Annotated[str, example("Firefox on Linux")] | None
-    """The browser and system that made the passkey; null if another system made it, or if it is older than this field."""
+    """The browser and operating system that created the passkey; null if it was created elsewhere, or before this field existed."""
     backup_eligible: bool
-    """Whether your passkey provider may copy the passkey to your other devices."""
+    """Whether your passkey provider can sync the passkey to your other devices."""
     backed_up: bool
-    """Whether the passkey had been copied when it was last used."""
+    """Whether the passkey was synced when it was last used."""
     second_factor: bool
-    """Whether sign-in asks for this passkey after your password. Even if false, you may use the passkey in place of a code."""
+    """Whether sign-in requires this passkey after your password. Even if false, you can use the passkey in place of a code."""
     created_at: CreatedAt
     last_used_at: datetime | None
     """When you last used the passkey; null if never."""
@@ -71,35 +71,35 @@ class PasskeyList(msgspec.Struct, frozen=True):
     """All passkeys of the account."""
 
     passkeys: Sequence[PasskeyDetail]
-    """The passkeys, the oldest first."""
+    """The passkeys, oldest first."""
     total: Total
 
 
 class NewPasskey(msgspec.Struct, frozen=True):
-    """A new passkey from the browser."""
+    """The passkey to add."""
 
     credential: RegistrationCredential
-    """The answer of the browser's `navigator.credentials.create()`."""
+    """The result of `navigator.credentials.create()` in the browser."""
     name: Annotated[Name, example("Work laptop")] | None = None
-    """1 to 100 characters. If you leave it out, the passkey gets the name of the browser."""
+    """The name, 1 to 100 characters. The default is the name of the browser."""
 
 
 class PasskeyName(msgspec.Struct, frozen=True):
     """The new name of a passkey."""
 
     name: Annotated[Name, example("Work laptop")]
-    """1 to 100 characters. Spaces at both ends are removed."""
+    """The name, 1 to 100 characters. Leading and trailing spaces are removed."""
 
 
 class PasskeySignIn(msgspec.Struct, frozen=True):
     """A sign-in with a passkey."""
 
     credential: AssertionCredential
-    """The answer of the browser's `navigator.credentials.get()`."""
+    """The result of `navigator.credentials.get()` in the browser."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization of the service to sign in to. Without `service_slug`, this field has no effect."""
+    """The slug of the service's organization. Without `service_slug`, this field has no effect."""
     service_slug: Annotated[Slug, example("billing")] | None = None
-    """The service to sign in to. The tokens are for it, and the account becomes a user of it."""
+    """The slug of the service to sign in to. The tokens are for this service, and the account becomes a user of it."""
 
 
 class PasskeyTokens(msgspec.Struct, frozen=True):
@@ -111,16 +111,16 @@ class PasskeyTokens(msgspec.Struct, frozen=True):
     token_type: Annotated[str, example("Bearer")]
     """Always `Bearer`."""
     terms_pending: Sequence[PendingTermsRecord] | msgspec.UnsetType = msgspec.UNSET
-    """Terms that the person has not accepted: of the installation, of the service's organization, and of those that the person belongs to.
-    `POST /api/user/terms` accepts them. Absent if there are none.
+    """Terms that the person has not accepted: of the installation, of the service's organization, and of organizations that the person
+    belongs to. Accept them with `POST /api/user/terms`. Absent if there are none.
     """
 
 
 @endpoint.get("/api/user/passkeys", caller=OWN_USER, tags=_TAGS)
 async def list_passkeys(call: Call, postern: Postern) -> PasskeyList:
-    """List your passkeys, the oldest first
+    """List your passkeys
 
-    The list shows names and times. The keys themselves are in no answer.
+    Returns names and times, oldest first. The keys themselves are never returned.
     """
     passkeys = await postern.identity.passkeys.list(call.caller.user)
     return PasskeyList([_detail(one) for one in passkeys], len(passkeys))
@@ -128,10 +128,11 @@ async def list_passkeys(call: Call, postern: Postern) -> PasskeyList:
 
 @endpoint.post("/api/user/passkeys/options", caller=OWN_USER, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def begin_passkey(call: Call, postern: Postern) -> PasskeyCreationOptions:
-    """Get what a browser needs to make a passkey
+    """Create the options for a new passkey
 
-    Only a page on this installation's own host can use the answer: browsers bind passkeys to the host. Requires a recent sign-in or
-    reauthentication. If the base URL of the installation is an IP address, passkeys are impossible, and the response is 400.
+    Returns the options for `navigator.credentials.create()`. Only a page on this installation's own host can use them: browsers bind
+    passkeys to the host. Requires a recent sign-in or reauthentication. If the base URL of the installation is an IP address, passkeys are
+    not available, and the response is 400.
     """
     return creation_options(await postern.identity.passkeys.begin(call.caller), POSTERN.name)
 
@@ -148,8 +149,9 @@ async def begin_passkey(call: Call, postern: Postern) -> PasskeyCreationOptions:
 async def add_passkey(call: Call[NewPasskey], postern: Postern) -> PasskeyDetail:
     """Add a passkey
 
-    With a passkey you sign in without a password and without a code: the passkey counts as both. Postern notifies you by email. If MFA
-    already consists of passkeys, the new passkey belongs to it, too. Otherwise `POST /api/user/mfa/passkeys` makes your passkeys MFA.
+    With a passkey, you sign in without a password and without a code: the passkey counts as both. Postern notifies you by email. If your
+    MFA already consists of passkeys, the new passkey is part of it. Otherwise, `POST /api/user/mfa/passkeys` turns on MFA with your
+    passkeys.
     """
     body = call.body
     added = await postern.identity.passkeys.add(call.caller, body.credential.registration(), body.name or "", call.actor)
@@ -160,7 +162,7 @@ async def add_passkey(call: Call[NewPasskey], postern: Postern) -> PasskeyDetail
 async def rename_passkey(call: Call[PasskeyName, None, PasskeyPath], postern: Postern) -> PasskeyDetail:
     """Rename a passkey
 
-    The name is for you alone. The passkey continues working.
+    Only you see the name. The passkey stays valid.
     """
     passkey = PasskeyId(call.path.passkey_id)
     return _detail(await postern.identity.passkeys.rename(call.caller.user, passkey, call.body.name, call.actor))
@@ -177,9 +179,9 @@ async def rename_passkey(call: Call[PasskeyName, None, PasskeyPath], postern: Po
 async def remove_passkey(call: Call[None, None, PasskeyPath], postern: Postern) -> NoBody:
     """Remove a passkey
 
-    The passkey no longer works, your other sessions end, and Postern notifies you by email. You cannot remove your last way to sign in:
-    without a password, you must keep another passkey, or an account at a provider that you can sign in with. If MFA is passkeys alone,
-    removing the last passkey turns MFA off and deletes the backup codes. Requires a recent sign-in or reauthentication.
+    The passkey no longer works, your other sessions are revoked, and Postern notifies you by email. You cannot remove your last sign-in
+    method. Without a password, you must keep another passkey, or a connected account that you can sign in with. If MFA consists of passkeys
+    only, removing the last passkey turns off MFA and deletes the backup codes. Requires a recent sign-in or reauthentication.
     """
     await postern.identity.passkeys.remove(call.caller, PasskeyId(call.path.passkey_id), call.actor)
     return NO_BODY
@@ -187,10 +189,11 @@ async def remove_passkey(call: Call[None, None, PasskeyPath], postern: Postern) 
 
 @endpoint.post("/api/auth/passkeys/options", caller=ANYONE, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
 async def begin_passkey_sign_in(_call: Call, postern: Postern) -> PasskeyRequestOptions:
-    """Get what a browser needs to sign in with a passkey
+    """Create the options for a passkey sign-in
 
-    No one enters a name: the person chooses among the passkeys that their authenticators have for this installation. Only a page on this
-    installation's own host can use the answer. If the base URL is an IP address, passkeys are impossible, and the response is 400.
+    Returns the options for `navigator.credentials.get()`. The person does not enter a name, but selects one of the passkeys for this
+    installation. Only a page on this installation's own host can use the options. If the base URL is an IP address, passkeys are not
+    available, and the response is 400.
     """
     return request_options(await postern.identity.passkey_proofs.options(Ceremony.SIGN_IN, NOBODY))
 
@@ -207,9 +210,9 @@ async def begin_passkey_sign_in(_call: Call, postern: Postern) -> PasskeyRequest
 async def sign_in_with_passkey(call: Call[PasskeySignIn], postern: Postern) -> Answer[PasskeyTokens]:
     """Sign in with a passkey
 
-    A passkey counts as two factors, since the authenticator has verified the person: no code is needed. The answer's `X-Device-Token`
-    header identifies this device; browsers also get it as a cookie. If the people of the account's domain sign in at a provider, the
-    response is 403: `POST /api/auth/lookup-email` names the provider.
+    A passkey counts as two factors, since the authenticator has verified the person: no code is required. The response header
+    `X-Device-Token` identifies this device; browsers also get it as a cookie. If the people of the email domain sign in with a provider,
+    the response is 403. `POST /api/auth/lookup-email` returns the provider.
     """
     body = call.body
     service = service_named(body.org_slug or "", body.service_slug or "")

@@ -27,9 +27,9 @@ _PICTURE = "/api/user/picture"
 async def set_picture(call: Call[bytes], postern: Postern) -> Profile:
     """Set your picture
 
-    The body is the image: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. Postern keeps the image and strips metadata,
-    such as the place where a photo was taken. Turn a photo upright before you send it, since its orientation is metadata, too. Everyone who
-    has the `picture_url` may see the picture.
+    The body is the image: PNG, JPEG or WebP, at most 256 KiB, and at most 2048 pixels on each side. Postern strips metadata, such as the
+    location of a photo. Orientation is metadata, too: rotate the photo before you upload it. Anyone with the `picture_url` can see the
+    picture.
     """
     declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
     held = await postern.identity.pictures.put(call.caller.user, call.body, call.actor, declared=declared)
@@ -38,9 +38,9 @@ async def set_picture(call: Call[bytes], postern: Postern) -> Profile:
 
 @endpoint.delete(_PICTURE, caller=OWN_USER, status=204, limit=CREDENTIALS, tags=_TAGS)
 async def delete_picture(call: Call, postern: Postern) -> NoBody:
-    """Remove your picture
+    """Delete your picture
 
-    The response is the same if there was none. Browsers may have it cached.
+    The response is the same if there was none. Browsers can still have the picture in their cache.
     """
     await postern.identity.pictures.remove(call.caller.user, call.actor)
     return NO_BODY

@@ -43,11 +43,11 @@ class PersonPath(msgspec.Struct, frozen=True):
 
 
 class PrivacyRequestPath(msgspec.Struct, frozen=True):
-    request_id: Annotated[UUID, msgspec.Meta(description="The request's ID, from the answer to it.")]
+    request_id: Annotated[UUID, msgspec.Meta(description="The ID of the erasure request, from its response.")]
 
 
 class ExportedMembership(msgspec.Struct, frozen=True):
-    """An organization that the person belongs to."""
+    """A membership of the person in an organization."""
 
     organization_id: UUID
     """The organization's ID."""
@@ -56,11 +56,11 @@ class ExportedMembership(msgspec.Struct, frozen=True):
     joined_at: datetime
     """When the person became a member."""
     teams: Annotated[Sequence[str], example(["support"])]
-    """The slugs of the person's teams there."""
+    """The slugs of the person's teams in the organization."""
 
 
 class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt to sign in."""
+    """A sign-in attempt."""
 
     id: Id
     timestamp: datetime
@@ -70,11 +70,11 @@ class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
     user_agent: Annotated[str, example("Mozilla/5.0")] | None
     """The client's `User-Agent` header; null if there was none."""
     provider: Annotated[str, example("password")]
-    """How the person signed in."""
+    """The sign-in method or provider."""
     success: bool
-    """Whether it succeeded."""
+    """Whether the attempt succeeded."""
     risk_score: Annotated[int, example(30)]
-    """How unusual the attempt was, from 0 to 100."""
+    """The risk score of the attempt, from 0 to 100."""
     risk_factors: Annotated[str, example('["new_device"]')]
     """The reasons for the score, as a JSON array in a string."""
     geo_country: Annotated[str, example("AT")] | None
@@ -82,29 +82,29 @@ class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
     geo_city: Annotated[str, example("Vienna")] | None
     """The city of the IP address; null if unknown."""
     geo_place: Annotated[Sequence[float], example([48.2, 16.4])] | None
-    """Latitude and longitude of the IP address, to a tenth of a degree; null if unknown."""
+    """The latitude and longitude of the IP address, to a tenth of a degree; null if unknown."""
 
 
 class IdentityExport(msgspec.Struct, frozen=True):
-    """An account at an external provider by which the person can sign in."""
+    """An account at an external provider that the person can sign in with."""
 
     provider: Annotated[str, example("codehost")]
     """The provider."""
     provider_user_id: Annotated[str, example("583231")]
     """The person's ID at the provider."""
     linked_at: datetime
-    """When the account was linked."""
+    """When the account was connected."""
 
 
 class ExportedMfaEvent(msgspec.Struct, frozen=True):
-    """An event about the person's second factor."""
+    """An MFA event of the person."""
 
     event_type: Annotated[str, example("mfa_enabled")]
-    """The kind of event."""
+    """The type of the event."""
     timestamp: datetime
-    """When it took place."""
+    """When the event took place."""
     success: bool
-    """Whether it succeeded."""
+    """Whether the action succeeded."""
 
 
 class ManagementKeyExport(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class ManagementKeyExport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserKeyExport(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that the person has for the API of a service, without the key itself."""
+    """A user API key of the person, without the key itself."""
 
     organization_id: OrganizationUuid
     service_slug: Annotated[str, example("billing")]
@@ -132,52 +132,52 @@ class UserKeyExport(msgspec.Struct, frozen=True, kw_only=True):
     prefix: Annotated[str, example("acme_a1b2c3")]
     """The prefix of the key."""
     scopes: Annotated[Sequence[str], example(["orders:read"])]
-    """The scopes that the key was given."""
+    """The scopes of the key."""
     created_at: CreatedAt
     expires_at: datetime | None
     """When the key expires; null if it never does."""
     last_used_at: datetime | None
-    """When the key was last found valid; null if it never was."""
+    """When the key was last found valid; null if never."""
 
 
 class PasskeyExport(msgspec.Struct, frozen=True, kw_only=True):
-    """A passkey, without its key."""
+    """A passkey of the person, without the key itself."""
 
     id: Id
     name: Annotated[str, example("Laptop")]
     """The person's name for the passkey."""
     aaguid: Annotated[str, example("ee882879-721c-4913-9775-3dfcce97072a")] | None
-    """The model of the authenticator; null if the authenticator did not state it."""
+    """The model of the authenticator (AAGUID); null if unknown."""
     made_on: Annotated[str, example("Firefox on Linux")] | None
-    """The browser and system that made the passkey; null if it was made elsewhere."""
+    """The browser and operating system that created the passkey; null if it was created elsewhere."""
     backup_eligible: bool
-    """Whether the authenticator may copy the passkey to other devices."""
+    """Whether the authenticator can sync the passkey to other devices."""
     created_at: CreatedAt
     last_used_at: datetime | None
     """When the passkey was last used; null if never."""
 
 
 class ConsentExport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person has allowed an application."""
+    """A consent of the person for an application."""
 
     organization_id: OrganizationUuid
     service_slug: Annotated[str, example("billing")]
     """The service's slug."""
     resource: Annotated[str, example("https://api.example.org/orders")] | None
-    """The identifier of the API at which the application may act; null for what the application may learn of the person."""
+    """The identifier of the API that the consent is for; null for consent to share personal data."""
     scopes: Annotated[Sequence[str], example(["openid", "email"])]
-    """The scopes that the person has allowed."""
+    """The allowed scopes."""
     granted_at: datetime
-    """When the person last allowed this."""
+    """When the person last gave consent."""
     expires_at: datetime | None
-    """When an agent may no longer act; null for all others."""
+    """When the consent for an agent expires; null for other applications."""
 
 
 class TermsExport(msgspec.Struct, frozen=True, kw_only=True):
     """Terms that the person has accepted."""
 
     organization_id: UUID | None
-    """The organization whose terms they are; null for those of the installation."""
+    """The ID of the organization of the terms; null for those of the installation."""
     version: Annotated[str, example("2026-11")]
     """The version."""
     address: Annotated[str, example("https://acme.example/terms")]
@@ -193,27 +193,27 @@ class BlockedClientExport(msgspec.Struct, frozen=True, kw_only=True):
     service_slug: Annotated[str, example("billing")]
     """The service's slug."""
     blocked_at: datetime
-    """When the person said so."""
+    """When the person blocked the application."""
 
 
 class DeviceExport(msgspec.Struct, frozen=True, kw_only=True):
-    """A device from which the person has signed in."""
+    """A device that the person has signed in with."""
 
     name: Annotated[str, example("Firefox on Linux")]
     """The person's name for the device."""
     device_type: Annotated[str, example("browser")]
-    """The kind of device."""
+    """The type of device."""
     browser: Annotated[str, example("Firefox")] | None
-    """The browser; null if the device did not say."""
+    """The browser; null if unknown."""
     os: Annotated[str, example("Linux")] | None
-    """The operating system; null if the device did not say."""
+    """The operating system; null if unknown."""
     created_at: CreatedAt
     last_used_at: datetime
-    """When the person last signed in from the device."""
+    """When the person last signed in with the device."""
     last_address: Annotated[str, example("203.0.113.7")] | None
     """The IP address of that sign-in."""
     trusted_until: datetime | None
-    """Until when the device needs no second factor; null if it needs one."""
+    """Until when the device can skip MFA; null if it cannot."""
 
 
 class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,28 +222,28 @@ class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     organization_id: UUID
     """The organization of the directory."""
     external_id: Annotated[str, example("00u1f96ECLNVOKVMUSEA")] | None
-    """The directory's ID of the person."""
+    """The ID of the person in the directory."""
     work_email: Annotated[str, example("ada@work.example.com")] | None
     """A work email address, if it differs from the account's email address."""
     formatted_name: Annotated[str, example("Ada Lovelace")] | None
     """The full name."""
     given_name: Annotated[str, example("Ada")] | None
-    """The first name."""
+    """The given name."""
     family_name: Annotated[str, example("Lovelace")] | None
-    """The last name."""
+    """The family name."""
     display_name: Annotated[str, example("Ada")] | None
-    """The name to show."""
+    """The display name."""
 
 
 class PersonThereExport(msgspec.Struct, frozen=True, kw_only=True):
-    """The person in a system that an organization provisions its people to."""
+    """The person's account in a target system of outbound provisioning."""
 
     organization_id: UUID
-    """The organization of the application."""
+    """The ID of the application's organization."""
     service_slug: Annotated[str, example("billing")]
-    """The application."""
+    """The slug of the application."""
     user_name: Annotated[str, example("ada@acme.example")] | None
-    """The name that was sent."""
+    """The username that Postern sent."""
     id_there: Annotated[str, example("2819c223")] | None
     """The ID in the target system; null if the user does not exist there."""
     is_active: Annotated[bool, example(True)]
@@ -251,7 +251,7 @@ class PersonThereExport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceRoleExport(msgspec.Struct, frozen=True):
-    """A role that the person holds in a service by an assignment."""
+    """A role of a service that is assigned to the person."""
 
     organization_id: UUID
     """The organization of the service."""
@@ -265,22 +265,22 @@ class PictureExport(msgspec.Struct, frozen=True, kw_only=True):
     """The person's picture."""
 
     media_type: Annotated[str, example("image/png")]
-    """The kind of picture."""
+    """The media type of the picture."""
     content: Annotated[str, example("iVBORw0KGgo=")]
-    """Its bytes, in base64."""
+    """The content of the picture, in base64."""
 
 
 class OwnProfileExport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person said of themselves. Fields are null while they are unset."""
+    """The person's profile. Unset fields are null."""
 
     name: Annotated[str, example("Ada Lovelace")] | None
     """The full name."""
     given_name: Annotated[str, example("Ada")] | None
-    """The first name."""
+    """The given name."""
     family_name: Annotated[str, example("Lovelace")] | None
-    """The last name."""
+    """The family name."""
     username: Annotated[str, example("ada.lovelace")] | None
-    """The user name."""
+    """The username."""
     zoneinfo: Annotated[str, example("Europe/Vienna")] | None
     """The time zone."""
     language: Annotated[str, example("en")] | None
@@ -292,90 +292,90 @@ class OwnProfileExport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FieldsExport(msgspec.Struct, frozen=True):
-    """What one organization, or the installation, keeps of the person by its fields."""
+    """The profile field values that an organization or the installation stores about the person."""
 
     organization_id: UUID | None
-    """The organization; null for the installation."""
+    """The ID of the organization; null for the installation."""
     values: Annotated[Mapping[str, Any], example({"department": "Sales"})]
-    """The values, by the keys of their fields."""
+    """The values, by field key."""
 
 
 class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
-    """All data about a person, without passwords, secrets of second factors, and tokens."""
+    """All data about a person, without passwords, MFA secrets and tokens."""
 
     user_id: UserUuid
     email: EmailAddress
     created_at: datetime
-    """When the account was created. In an export for an organization that the person never used: when the person became its member."""
+    """When the account was created. In an export for an organization that the person never used: when the person became a member."""
     memberships: Sequence[ExportedMembership]
     """The organizations that the person belongs to."""
     login_events_count: Annotated[int, example(128)]
-    """How many attempts to sign in are on record."""
+    """The number of recorded sign-in attempts."""
     login_events: Sequence[ExportedLoginEvent]
-    """The newest attempts, as many as the operator of this installation allows."""
+    """The latest sign-in attempts, up to the limit that the operator of this installation set."""
     oauth_identities: Sequence[IdentityExport]
     """Accounts at external providers."""
     mfa_events: Sequence[ExportedMfaEvent]
-    """Events about MFA, the newest first."""
+    """MFA events, newest first."""
     management_keys: Sequence[ManagementKeyExport]
-    """Management API keys that the person created or adopted, the oldest first."""
+    """Management API keys that the person created or adopted, oldest first."""
     user_keys: Sequence[UserKeyExport]
-    """Keys for the APIs of services, the oldest first."""
+    """User API keys, oldest first."""
     passkeys: Sequence[PasskeyExport]
-    """Passkeys, the oldest first."""
+    """Passkeys, oldest first."""
     consents: Sequence[ConsentExport]
-    """What the person has allowed applications, the oldest first."""
+    """Consents for applications, oldest first."""
     terms: Sequence[TermsExport]
-    """Terms that the person has accepted, the oldest first."""
+    """Accepted terms, oldest first."""
     blocked_clients: Sequence[BlockedClientExport]
-    """Applications that the person has blocked from backchannel authentication, the oldest first; none in an export for an organization."""
+    """Applications that the person has blocked from backchannel authentication, oldest first; empty in an export for an organization."""
     devices: Sequence[DeviceExport]
-    """Devices from which the person has signed in; none in an export for an organization."""
+    """Devices that the person has signed in with; empty in an export for an organization."""
     profile: OwnProfileExport | None
-    """What the person said of themselves; null in an export for an organization."""
+    """The person's profile; null in an export for an organization."""
     directory_profiles: Sequence[ProfileExport]
-    """Data that directories of organizations have sent by SCIM."""
+    """Data that directories of organizations sent by SCIM."""
     people_there: Sequence[PersonThereExport]
     """The systems that organizations have provisioned the person to."""
     service_roles: Sequence[ServiceRoleExport]
-    """The roles that the person holds in services: assigned to the person, to a team or to a role of the organization."""
+    """The person's roles in services: assigned to the person, to a team or to a role of the organization."""
     fields: Sequence[FieldsExport]
-    """Values of fields, as the installation and organizations keep them."""
+    """The values of profile fields of the installation and of organizations."""
     service_metadata: Annotated[Mapping[str, Mapping[str, Any]], example({"0199d3a0-0000-7000-8000-000000000001": {"crm_id": "4711"}})]
-    """What services keep of the person, by the IDs of the services."""
+    """The metadata that services store about the person, by service ID."""
 
 
 class PersonForgotten(msgspec.Struct, frozen=True):
-    """The person is forgotten."""
+    """The confirmation that the person was erased."""
 
     success: Success
     message: MessageText
     user_id: UserUuid
-    request_id: Annotated[UUID, msgspec.Meta(description="The request's ID. Get the receipt with it.")]
+    request_id: Annotated[UUID, msgspec.Meta(description="The ID of the erasure request, to get its receipt.")]
 
 
 class PrivacyReceipt(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a request to forget a person."""
+    """The receipt of an erasure request."""
 
     id: Id
     user_id: UserUuid
     status: Annotated[Literal["processing", "completed"], example("completed")]
-    """`processing` while a job still removes hidden data; `completed` when nothing is left."""
+    """`processing` while a background job removes the remaining data; `completed` when no data is left."""
     requested_by: UUID | None
-    """The user who asked; null if the operator of the installation did."""
+    """The ID of the user who requested the erasure; null for the operator of the installation."""
     requested_at: datetime
-    """When the user asked. From this moment on the account was unusable."""
+    """When the erasure was requested. Since then, the account cannot be used."""
     completed_at: datetime | None
-    """When the last data was removed; null while data may be left."""
+    """When the last data was removed; null while the erasure is in progress."""
 
 
 @endpoint.get("/api/privacy/export/{user_id}", caller=OWN_PERSON, limit=PRIVACY, tags=_TAGS)
 async def export_personal_data(call: Call[None, None, PersonPath, Caller], postern: Postern) -> Streamed[PersonalDataExport]:
     """Export a person's data
 
-    You may export your own data. A platform owner may export anyone's. An owner of an organization that the person belongs to gets the same
-    package, with the organization's own part alone: the membership, and the sign-ins to the organization and its services. Postern records
-    exports of other people's data.
+    You can export your own data. A platform owner can export anyone's data. An owner of an organization that the person belongs to can
+    export the organization's own part. It contains the membership, and the sign-ins to the organization and its services. Exports of other
+    people's data are recorded.
     """
     exported = await postern.identity.privacy.export(UserId(call.path.user_id), asker(call.caller), call.actor)
     return Streamed(parts_of_export(exported))
@@ -390,16 +390,18 @@ async def export_personal_data(call: Call[None, None, PersonPath, Caller], poste
     tags=_TAGS,
 )
 async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Postern) -> PersonForgotten:
-    """Erase a person permanently
+    """Erase a person
 
-    The account loses its address and every means to sign in. Logs keep the events, without the data that identifies the person. After this
-    answer no one can use the account. A background job removes the rest; the receipt tells when it is done.
+    The account loses its email address and all sign-in methods, and can no longer be used. Logs keep the events, without the data that
+    identifies the person. A background job removes the remaining data, and the receipt says when it is done. This cannot be undone.
 
-    A platform owner may do this. The owner of all organizations that the person belongs to may do this, too, on two conditions. First, the
-    person signs in to no service of another organization. Second, the person joined each of these organizations as confirmed members, or
-    the account was created through one of them. Before a platform owner can be forgotten, someone must demote them. If you own a suspended
-    organization, ask the owners of the platform first: only they may delete it, or open it again. The request can be repeated safely.
-    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    A platform owner can do this. The owner of all organizations that the person belongs to can do this, too, on two conditions. First, the
+    person uses no service of another organization. Second, the person joined each of these organizations as a confirmed member, or the
+    account was created through one of them.
+
+    A platform owner must be demoted before they can be erased. If you own a suspended organization, ask the platform owners first: only
+    they can delete or reactivate it. The request can be repeated safely. Requires a recent sign-in or reauthentication, with MFA if you
+    have it enabled.
     """
     request = await postern.identity.privacy.forget(UserId(call.path.user_id), asker(call.caller), call.actor)
     return PersonForgotten(True, "The person is forgotten. The account cannot be used any more", request.user, request.id)
@@ -407,9 +409,9 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
 
 @endpoint.get("/api/privacy/requests/{request_id}", caller=OWN_PERSON, tags=_TAGS)
 async def get_privacy_receipt(call: Call[None, None, PrivacyRequestPath, Caller], postern: Postern) -> PrivacyReceipt:
-    """Get the receipt of an erasure request
+    """Get an erasure receipt
 
-    For the user who asked, and for platform owners.
+    For the user who requested the erasure, and for platform owners.
     """
     caller = call.caller
     found = await postern.identity.privacy.request(PrivacyRequestId(call.path.request_id), asker(caller), governs=caller.is_platform_owner)

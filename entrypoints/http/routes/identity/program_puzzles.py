@@ -18,10 +18,10 @@ from entrypoints.http.machinery.calls import Call
 
 _CHALLENGE: Final = RequestHeader(
     "X-Puzzle-Challenge",
-    "The `puzzle.challenge` of the 429 before, for the same email address and from the same network, within five minutes.",
+    "The `puzzle.challenge` of the previous 429 response. Use it within 5 minutes, for the same email address, from the same network.",
     "AQR0ZXN0NXoTM015VILsxGay37NE1Lh8KQJ81FLjs-c76nERGdiHFk7p",
 )
-_SOLUTION: Final = RequestHeader("X-Puzzle-Solution", "The numbers that solve it, with dots between them.", "17.4.902.33.8.1204.5.77")
+_SOLUTION: Final = RequestHeader("X-Puzzle-Solution", "The numbers that solve the challenge, separated by dots.", "17.4.902.33.8.1204.5.77")
 PUZZLE_HEADERS: Final = (_CHALLENGE, _SOLUTION)
 
 

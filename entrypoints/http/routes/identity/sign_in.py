@@ -42,54 +42,53 @@ _EmailText = Annotated[str, msgspec.Meta(min_length=1, max_length=320)]
 
 
 class Login(msgspec.Struct, frozen=True):
-    """Email address and password, and the service to sign in to."""
+    """The email address, the password, and the service to sign in to."""
 
     email: Annotated[_EmailText, example("ada@example.org")]
     """The account's email address."""
     password: Password
     """The account's password."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization of the service to sign in to. Without `service_slug`, this field has no effect."""
+    """The slug of the service's organization. Without `service_slug`, this field has no effect."""
     service_slug: Annotated[Slug, example("billing")] | None = None
-    """The service to sign in to. The tokens are for it, and the account becomes a user of it."""
+    """The slug of the service to sign in to. The tokens are for this service, and the account becomes a user of it."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["q3vT8nLx"])] | None = None
-    """The `state` of a SAML request that waits for a sign-in. The tokens are then for its service, and the person continues to
-    `saml_redirect_url`. The browser that began the request gets its answer, so never take the `state` from a link that someone else may
-    have sent.
+    """The `state` of a pending SAML request. The tokens are for its service, and the person continues to `saml_redirect_url`. The response
+    goes to the browser that started the request. For this reason, never take the `state` from a link that someone else may have sent.
     """
 
 
 class LoginTokens(msgspec.Struct, frozen=True):
-    """The tokens of a new session, or a pre-auth token if MFA is needed."""
+    """The tokens of a new session, or a pre-auth token if MFA is required."""
 
     access_token: AccessTokenText
-    """The access token. If `mfa_required` is true it is a pre-auth token, which only `POST /api/auth/mfa/verify` accepts."""
+    """The access token. If `mfa_required` is true: a pre-auth token, which only `POST /api/auth/mfa/verify` accepts."""
     refresh_token: RefreshTokenText
     """The refresh token; empty if `mfa_required` is true."""
     expires_in: ExpiresIn
     mfa_required: bool | UnsetType = UNSET
-    """True if MFA is needed; absent otherwise."""
+    """True if MFA is required; absent otherwise."""
     saml_redirect_url: Annotated[str, example("https://id.example.org/ui/saml?flow=018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | UnsetType = (
         UNSET
     )
-    """With `saml_state`: the URL at which the person's browser continues to the service provider."""
+    """With `saml_state`: the URL where the person's browser continues to the service provider."""
     terms_pending: Sequence[PendingTermsRecord] | UnsetType = UNSET
-    """Terms that the person has not accepted: of the installation and of the organization that the sign-in leads to, or, at a sign-in on
-    the platform, of all that the person belongs to. `POST /api/user/terms` accepts them. Absent if there are none.
+    """Terms that the person has not accepted: of the installation and of the organization to sign in to. Without an organization: of all
+    organizations that the person belongs to. Accept them with `POST /api/user/terms`. Absent if there are none.
     """
 
 
 class SecondFactor(msgspec.Struct, frozen=True):
-    """A code of MFA."""
+    """An MFA code."""
 
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=64, examples=["492039"])]
-    """The six digits of an authenticator, or a backup code."""
+    """The 6-digit code from an authenticator app, or a backup code."""
     preauth_token: Annotated[Token, example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")] | None = None
-    """The pre-auth token, if you do not send it in the `Authorization` header."""
+    """The pre-auth token, if it is not in the `Authorization` header."""
     trust_device: bool = False
-    """Whether this device may skip MFA from now on, for as long as the organization allows."""
+    """Whether this device can skip MFA from now on, for as long as the organization allows."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"])] | None = None
-    """Not needed: the pre-auth token keeps the `saml_state` of the sign-in."""
+    """Not required: the pre-auth token contains the `saml_state` of the sign-in."""
 
 
 class SessionTokens(msgspec.Struct, frozen=True):
@@ -101,14 +100,16 @@ class SessionTokens(msgspec.Struct, frozen=True):
     token_type: Annotated[str, example("Bearer")]
     """Always `Bearer`."""
     device_trust_token: Annotated[str, example("dt_3nYc8RqWz1LmVb6KsXe0HjUo5TgPaFd2")] | UnsetType = UNSET
-    """With this token the device may skip MFA for a while. Present if you asked for trust; browsers also get it as a cookie."""
+    """The token with which this device can skip MFA until the trust expires. Present if you set `trust_device`; browsers also get it as a
+    cookie.
+    """
     saml_redirect_url: Annotated[str, example("https://id.example.org/ui/saml?flow=018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | UnsetType = (
         UNSET
     )
-    """If the sign-in was for a SAML request: the URL at which the person's browser continues to the service provider."""
+    """If the sign-in was for a SAML request: the URL where the person's browser continues to the service provider."""
     terms_pending: Sequence[PendingTermsRecord] | UnsetType = UNSET
-    """Terms that the person has not accepted: of the installation and of the organization that the sign-in leads to, or, at a sign-in on
-    the platform, of all that the person belongs to. `POST /api/user/terms` accepts them. Absent if there are none.
+    """Terms that the person has not accepted: of the installation and of the organization to sign in to. Without an organization: of all
+    organizations that the person belongs to. Accept them with `POST /api/user/terms`. Absent if there are none.
     """
 
 
@@ -132,13 +133,17 @@ class SessionTokens(msgspec.Struct, frozen=True):
     tags=("sign-in",),
 )
 async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
-    """Sign in with email address and password
+    """Sign in with a password
 
-    The answer's `X-Device-Token` header identifies this device; browsers also get it as a cookie. Send it with the next sign-in. If the
-    account has MFA and the device is not trusted, you get a pre-auth token instead of a session: exchange it at
-    `POST /api/auth/mfa/verify`. If the people of the address's domain sign in at a provider, the response is 403, whatever the password:
-    `POST /api/auth/lookup-email` names the provider. While someone in your network tries passwords over many accounts, answers wait for up
-    to four seconds, and where several wait already the response is 429. Neither happens to a device that sends its device token.
+    The response header `X-Device-Token` identifies this device; browsers also get it as a cookie. Send it with the next sign-in. If the
+    account has MFA and the device is not trusted, you get a pre-auth token instead of a session. Exchange it at `POST
+    /api/auth/mfa/verify`.
+
+    If the people of the email domain sign in with a provider, the response is 403, whatever the password. `POST /api/auth/lookup-email`
+    returns the provider.
+
+    During a credential stuffing attack from your network, responses are delayed by up to 4 seconds. If several responses are already
+    delayed, the response is 429. Neither affects a device that sends its device token.
     """
     body = call.body
     waiting = None if body.saml_state is None else await postern.federation.saml_sign_in.waiting(body.saml_state)
@@ -167,8 +172,8 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
 async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None], postern: Postern) -> Answer[SessionTokens]:
     """Sign in with MFA
 
-    Send a code, and the pre-auth token in the `Authorization` header or in the body. Returns the tokens of a session. If the sign-in by
-    password named a service, the session is for that service. The fifth wrong code ends the pre-auth token.
+    Send an MFA code, and the pre-auth token in the `Authorization` header or in the body. Returns the tokens of a session. If the password
+    sign-in was for a service, the session is for this service. After the fifth wrong code, the pre-auth token is revoked.
     """
     body = call.body
     preauth_token = call.presented or body.preauth_token
@@ -201,18 +206,18 @@ def _headers(signed_in: SignedIn, postern: Postern) -> tuple[tuple[bytes, bytes]
 
 
 class MagicLinkRequest(msgspec.Struct, frozen=True):
-    """The email address of an account, and the destination of the link."""
+    """The email address of the account, and the destination of the link."""
 
     email: EmailText
     """The account's email address."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the email gets."""
+    """The slug of the organization whose branding the email has."""
     service_slug: Annotated[Slug, example("shop")] | None = None
-    """A service of this organization. The link leads there once the person is signed in; without a service, to the account pages."""
+    """The slug of a service of this organization, which the link opens after the sign-in. If omitted, the link opens the account pages."""
     redirect_uri: Annotated[str, msgspec.Meta(max_length=2000), example("https://shop.example/callback")] | None = None
-    """One of the service's redirect URIs; the first one by default. The authorization code goes there."""
+    """The redirect URI of the service that gets the authorization code. The default is the first one."""
     state: Annotated[str, msgspec.Meta(max_length=1000), example("af0ifjsldkj")] | None = None
-    """A text that the redirect URI gets back with the code."""
+    """An opaque value that the redirect URI gets with the code."""
 
 
 @endpoint.post(
@@ -224,12 +229,14 @@ class MagicLinkRequest(msgspec.Struct, frozen=True):
     tags=("sign-in",),
 )
 async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> Message:
-    """Request a magic link by email
+    """Request a magic link
 
-    The link works once, within 15 minutes, in any browser. The link opens a page whose button signs the person in, and asks for MFA if
-    there is one. The response is always the same. No mail is sent if the address has no account, if no one has verified the address yet, or
-    if one of the account's organizations has turned sign-in links off. A link can lead only to a service that has a client secret or keys,
-    because the codes of other services need a code challenge.
+    The link in the email works once, within 15 minutes, in any browser. It opens a page with a button to sign in, and requires MFA if the
+    account has it. The response is always the same.
+
+    If the email address has no account or is not verified, no email is sent. The same applies if one of the account's organizations has
+    turned off magic links. A link can open only a service that has a client secret or keys. The codes of other services need a code
+    challenge.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
@@ -244,32 +251,32 @@ async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> 
 
 
 class EmailLookup(msgspec.Struct, frozen=True):
-    """An email address."""
+    """The email address to look up."""
 
     email: EmailText
-    """The email address that someone wants to sign in with."""
+    """The email address of a person who wants to sign in."""
 
 
 class DomainSignIn(msgspec.Struct, frozen=True, kw_only=True):
-    """How the people of a domain sign in. Two addresses of a domain get the same answer, whether or not they have accounts."""
+    """How people of an email domain sign in. The result is the same for all email addresses of a domain, with or without an account."""
 
     connection_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
-    """The ID of the organization's own provider that the domain's people use; null if they use another provider, or none."""
+    """The ID of the organization's own provider for the domain; null if the domain has another provider or none."""
     provider_name: Annotated[str, example("Acme single sign-on")] | None
     """The name of the provider; null if there is none."""
     domain_verified: Annotated[bool, example(True)]
-    """Whether an organization has verified that it owns the domain."""
+    """Whether an organization has verified the domain."""
     auth_method: Annotated[AuthMethod, example("upstream")]
-    """`upstream`: at the organization's own provider, by `/auth/{connection_id}`. `oauth`: at `codehost`, `websuite` or `officesuite`, by
-    `/auth/{provider_name}`. `password`: at this installation.
+    """`upstream` for the organization's own provider, at `/auth/{connection_id}`. `oauth` for `codehost`, `websuite` or `officesuite`, at
+    `/auth/{provider_name}`. `password` for this installation.
     """
 
 
 @endpoint.post("/api/auth/lookup-email", caller=ANYONE, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
 async def look_up_email(call: Call[EmailLookup], postern: Postern) -> DomainSignIn:
-    """Look up the sign-in method of an email domain
+    """Look up the sign-in method of an email address
 
-    Only the domain decides, so the answer says nothing about accounts.
+    The result depends only on the email domain, so the response reveals nothing about accounts.
     """
     way = await postern.identity.realms.way_in(email_field(call.body.email, postern.foundation.email_syntax))
     realm = way.realm
@@ -308,11 +315,11 @@ class RefreshedTokens(msgspec.Struct, frozen=True):
     tags=("sign-in",),
 )
 async def refresh_session(call: Call[RefreshRequest], postern: Postern) -> RefreshedTokens:
-    """Exchange a refresh token for new tokens
+    """Refresh a session
 
-    Each refresh token works once. If you lost the answer, ask again within ten seconds from the same device: you get the same new refresh
-    token. If someone sends an old refresh token later, or from elsewhere, the session ends. An application with a client secret or keys
-    refreshes at the token endpoint instead, because it must authenticate.
+    Exchanges a refresh token for new tokens. Each refresh token works once. If the response is lost, repeat the request within 10 seconds
+    from the same device: you get the same new refresh token. If an old refresh token is sent later, or from another device, the session is
+    revoked. An application with a client secret or keys refreshes at the token endpoint instead, because it must authenticate.
     """
     pair = await postern.identity.sessions.refresh(call.body.refresh_token, call.device)
     return RefreshedTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, "Bearer")
@@ -322,8 +329,8 @@ async def refresh_session(call: Call[RefreshRequest], postern: Postern) -> Refre
 async def sign_out(call: Call[None, None, None, Leaving], postern: Postern) -> Message:
     """Sign out
 
-    The session's access and refresh tokens stop working with the next request. So do the tokens of every session that was opened from this
-    session, in an organization or in another user's name. The request can be repeated safely.
+    From the next request, the session's access and refresh tokens are rejected. All sessions that were opened from this session are
+    revoked, too, including those in an organization and impersonations. The request can be repeated safely.
     """
     leaving = call.caller
     await postern.identity.sessions.sign_out(leaving.session, leaving.actor)
@@ -331,14 +338,14 @@ async def sign_out(call: Call[None, None, None, Leaving], postern: Postern) -> M
 
 
 class ReauthenticationProof(msgspec.Struct, frozen=True):
-    """One of a password, a code and a passkey."""
+    """A password, an MFA code or a passkey."""
 
     password: Password | None = None
-    """Your password, if you have no second factor."""
+    """Your password, if you do not have MFA."""
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=64, examples=["492039"])] | None = None
-    """The six digits of an authenticator, or a backup code."""
+    """The 6-digit code from an authenticator app, or a backup code."""
     passkey: AssertionCredential | None = None
-    """A passkey, used with the options of `POST /api/auth/reauthenticate/options`. The passkey proves both factors."""
+    """The result of a passkey request with the options of `POST /api/auth/reauthenticate/options`. A passkey counts as two factors."""
 
 
 @endpoint.post(
@@ -352,9 +359,9 @@ class ReauthenticationProof(msgspec.Struct, frozen=True):
 async def reauthenticate(call: Call[ReauthenticationProof], postern: Postern) -> Message:
     """Reauthenticate
 
-    Some changes need a recent sign-in or reauthentication. Without one the answer is `REAUTHENTICATION_REQUIRED`. This endpoint renews the
-    proof of your token's session; then repeat the change. If you have MFA, send a `code`, otherwise your `password`. A `passkey` stands for
-    both. If you have none of them, sign in again. The limits of sign-in apply, and failures are logged.
+    Some changes require a recent sign-in or reauthentication. Without one, the response is `REAUTHENTICATION_REQUIRED`. After this request,
+    the session of your token counts as recently authenticated: repeat the change. If you have MFA, send a `code`, otherwise your
+    `password`. A `passkey` replaces both. If you have none of them, sign in again. The limits of sign-in apply, and failures are logged.
     """
     body = call.body
     if sum(given is not None for given in (body.password, body.code, body.passkey)) != 1:
@@ -370,10 +377,10 @@ async def reauthenticate(call: Call[ReauthenticationProof], postern: Postern) ->
 
 @endpoint.post("/api/auth/reauthenticate/options", caller=OWN_PERSON, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
 async def begin_passkey_proof(call: Call, postern: Postern) -> PasskeyRequestOptions:
-    """Get the passkey options for a reauthentication
+    """Create the options for a passkey reauthentication
 
-    Send the browser's answer as `passkey` to `POST /api/auth/reauthenticate`, in the same session. If the base URL of the installation is
-    an IP address, passkeys are impossible, and the response is 400.
+    Send the result of `navigator.credentials.get()` as `passkey` to `POST /api/auth/reauthenticate`, in the same session. If the base URL
+    of the installation is an IP address, passkeys are not available, and the response is 400.
     """
     caller = call.caller
     options = await postern.identity.passkey_proofs.options(Ceremony.PROVE, bound_to_session(caller.session), caller.user)

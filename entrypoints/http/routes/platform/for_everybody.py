@@ -30,9 +30,9 @@ _TERMS = "/api/platform/terms"
 
 @endpoint.get(_TERMS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def get_installation_terms(_call: Call, postern: Postern) -> TermsRecord:
-    """Get the terms of the installation
+    """Get the terms of service of the installation
 
-    All versions are kept, with who set them and how many people have accepted each.
+    Return the current version and all earlier versions, each with the user who set it and the number of people who have accepted it.
     """
     return terms_record(await postern.tenancy.terms.list(None))
 
@@ -41,9 +41,9 @@ async def get_installation_terms(_call: Call, postern: Postern) -> TermsRecord:
 async def set_installation_terms(call: Call[TermsBody], postern: Postern) -> TermsRecord:
     """Set the terms of service of the installation
 
-    People are asked when they register, and at the next sign-in on the pages, and may continue without accepting until the date. From then
-    on, everything but the person's account, its export, its deletion, the sign-out and the acceptance itself answers `TERMS_REQUIRED`.
-    Platform owners accept as everyone does. Requires a recent sign-in or reauthentication.
+    People are asked to accept the version when they register, and at their next sign-in. They can continue without accepting until the
+    date. From then on, requests respond with `TERMS_REQUIRED` until the person accepts. A person's account, its export, its deletion, the
+    sign-out and the acceptance itself are exempt. Platform owners must accept, too. Requires a recent sign-in or reauthentication.
     """
     await postern.tenancy.terms.set_for_installation(call.caller, change_of_terms(call.body), call.actor)
     return terms_record(await postern.tenancy.terms.list(None))
@@ -53,7 +53,7 @@ async def set_installation_terms(call: Call[TermsBody], postern: Postern) -> Ter
 async def end_installation_terms(call: Call, postern: Postern) -> NoBody:
     """Withdraw the terms of service of the installation
 
-    What people have accepted stays, and so does each version.
+    All versions are kept, and so is the record of who accepted them.
     """
     await postern.tenancy.terms.withdraw_for_installation(call.caller, call.actor)
     return NO_BODY
@@ -67,7 +67,7 @@ _TEXTS = "/api/platform/texts"
 async def list_installation_texts(call: Call[None, TextsQuery], postern: Postern) -> TextsRecord:
     """List the custom texts of the installation
 
-    They take precedence over the default texts. Organizations' custom texts take precedence over them.
+    Custom texts of the installation take precedence over the default texts. Custom texts of an organization take precedence over both.
     """
     return texts_record(await postern.tenancy.own_texts.list(None, call.query.language, call.query.place), call.query)
 
@@ -76,7 +76,8 @@ async def list_installation_texts(call: Call[None, TextsQuery], postern: Postern
 async def preview_installation_texts(call: Call[None, TextPreviewQuery], postern: Postern) -> TextPreview:
     """Preview a page or email of the installation
 
-    As for an organization: name an email, a page or a text. It uses the installation's texts, and no organization's branding.
+    Send the name of an email, a page or a text, as for an organization. The preview uses the installation's texts, and no organization's
+    branding.
     """
     return preview_of(call.query, call.caller, POSTERN, postern)
 
@@ -87,16 +88,17 @@ async def preview_installation_texts(call: Call[None, TextPreviewQuery], postern
 async def change_installation_texts(call: Call[TextsPatch], postern: Postern) -> TextsVersion:
     """Change custom texts of the installation
 
-    As for an organization. Links lead to the domains that `POSTERN_TEXT_HOSTS` lists. Requires a recent sign-in or reauthentication.
+    The rules are those for the texts of an organization. Links must be https URLs in the domains of `POSTERN_TEXT_HOSTS`. Requires a recent
+    sign-in or reauthentication.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change_for_installation(change_of_texts(call.body), call.actor))
 
 
 @endpoint.put(_TEXTS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_INSTALLATION_TEXT_TAGS)
 async def replace_installation_texts(call: Call[WholeTextsBody], postern: Postern) -> TextsVersion:
-    """Replace the custom texts of languages of the installation
+    """Replace the custom texts of the installation
 
-    In the languages of the body, each omitted text is reset to the default. Configuration files use this endpoint. Requires a recent
-    sign-in or reauthentication.
+    In each language of the body, omitted texts are reset to the default. Configuration files use this endpoint. Requires a recent sign-in
+    or reauthentication.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change_for_installation(whole_of(call.body), call.actor))

@@ -86,47 +86,47 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What can be changed. Fields that are left out stay as they are, or as the preset has them."""
 
     name: _Name | msgspec.UnsetType = msgspec.UNSET
-    """The name that pages show."""
+    """The display name."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
     """The client ID at the provider."""
     active: _Flag | msgspec.UnsetType = msgspec.UNSET
-    """True makes it active, whether or not it was tested, and the log says so. Otherwise a new one is a draft, whatever `enabled` says: no
-    one can sign in through it. False makes a draft again.
+    """True activates the provider, even without a test; the audit log records this. Otherwise a new provider is a draft, even with
+    `enabled`: no one can sign in through it. False makes the provider a draft again.
     """
     enabled: _Flag | msgspec.UnsetType = msgspec.UNSET
-    """Whether people can sign in through it. A draft is off; one that becomes active is on, unless you say otherwise."""
+    """Whether people can sign in through the provider. A draft is disabled. A provider that becomes active is enabled by default."""
     position: _Position | msgspec.UnsetType = msgspec.UNSET
     """The position of the button."""
     organizations: _Organizations | msgspec.UnsetType | None = msgspec.UNSET
-    """The slugs of the organizations on whose pages it is offered; null offers it everywhere."""
+    """The slugs of the organizations on whose pages the provider is offered; null offers it everywhere."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """For OpenID Connect, byte for byte as its tokens have it. For OAuth 2.0, what people's IDs belong to, and the `iss` of its answers, if
-    they have one; empty takes the address of the profile.
+    """For OpenID Connect: the issuer, exactly as in the provider's tokens. For OAuth 2.0: the issuer of people's IDs, and the `iss` of the
+    provider's responses, if they have one; empty for the profile URL.
     """
     authorization_url: _AuthorizationUrl | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0."""
+    """For OAuth 2.0: the authorization endpoint."""
     token_url: _TokenUrl | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0."""
+    """For OAuth 2.0: the token endpoint."""
     profile_url: _ProfileUrl | msgspec.UnsetType = msgspec.UNSET
     """For OAuth 2.0: the user info endpoint."""
     scopes: _Scopes | msgspec.UnsetType = msgspec.UNSET
-    """The scopes to ask for."""
+    """The scopes to request."""
     subject: _Subject | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: where the profile has the person's ID, as names of members with dots between them."""
+    """For OAuth 2.0: the path of the person's ID in the profile, as names with dots between them."""
     email: _Email | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: where the profile has the email address."""
+    """For OAuth 2.0: the path of the email address in the profile."""
     verified: _Verified | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: where the profile says whether the email address is verified."""
+    """For OAuth 2.0: the path of the value that states whether the email address is verified."""
     full_name: _FullName | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: where the profile has the person's name."""
+    """For OAuth 2.0: the path of the person's name in the profile."""
     posts_answer: _No | msgspec.UnsetType = msgspec.UNSET
-    """For OpenID Connect: ask for the answer by a form (`response_mode=form_post`)."""
+    """For OpenID Connect: whether to request the response as a form (`response_mode=form_post`)."""
     repeats_nonce: _Flag | msgspec.UnsetType = msgspec.UNSET
-    """For OpenID Connect: whether ID tokens repeat the nonce."""
+    """For OpenID Connect: whether ID tokens contain the nonce."""
     team_id: _TeamId | msgspec.UnsetType = msgspec.UNSET
-    """For a secret that is made of a signing key: who signs it."""
+    """For a client secret generated from a signing key: the ID of the team that signs it."""
     key_id: _KeyId | msgspec.UnsetType = msgspec.UNSET
-    """For a secret that is made of a signing key: the key's ID."""
+    """For a client secret generated from a signing key: the ID of the key."""
 
     def change(self, secret: str | None = None) -> FurtherChange:
         said = {name: getattr(self, name) for name in FURTHER_FIELDS if getattr(self, name) is not msgspec.UNSET}
@@ -137,20 +137,20 @@ FURTHER_FIELDS = FurtherProviderSettings.__struct_fields__
 
 
 class NewFurtherProvider(FurtherProviderSettings, frozen=True, kw_only=True):
-    """A provider to add: of a preset with a client there, or with all that its kind needs."""
+    """A custom provider to create: a preset with your client, or all settings that the protocol requires."""
 
     key: _Key = ""
-    """The short name in `/auth/{provider}`, which never changes. Empty takes that of the preset."""
+    """The short name in `/auth/{provider}`, which never changes. Empty for the short name of the preset."""
     preset: _Preset = ""
-    """The short name of a preset. Empty takes none."""
+    """The short name of a preset; empty for none."""
     kind: FurtherKind | None = None
-    """The protocol, where no preset says it."""
+    """The protocol, if no preset sets it."""
     client_secret: _ClientSecret
     """The client secret, or the private key in PEM that generates it. Postern stores it encrypted, and no response contains it."""
 
 
 class FurtherProviderChange(FurtherProviderSettings, frozen=True, kw_only=True):
-    """A change. With another issuer or token address, the secret has to be given again."""
+    """A change of a custom provider. If you change the issuer or the token endpoint, send the secret again."""
 
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
     """The client secret, or the private key in PEM that generates it."""
@@ -162,73 +162,75 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     key: _Key
     """The short name in `/auth/{provider}`."""
     preset: _Preset
-    """The preset that it was made from. Empty for none."""
+    """The preset that the provider was created from; empty for none."""
     name: _Name
-    """The name that pages show."""
+    """The display name."""
     kind: FurtherKind
     """The protocol."""
     client_id: _ClientId
     """The client ID at the provider."""
     secret_kind: ClientSecretKind
-    """What the secret is."""
+    """The type of the client secret."""
     secret_set_at: datetime
     """When the secret was last set."""
     state: FurtherState
-    """`draft`: no one can sign in through it, and no one but platform owners knows of it. `active`: it counts while it is `enabled`."""
+    """`draft`: no one can sign in through the provider, and only platform owners can see it. `active`: people can sign in through the
+    provider if it is `enabled`.
+    """
     enabled: _Flag
-    """Whether people can sign in through it. Always false for a draft."""
+    """Whether people can sign in through the provider. Always false for a draft."""
     test: FurtherTest
-    """`passed`: a test of these settings has succeeded. `before_change`: a test did, and what it was about was changed since. `untested`:
-    none did.
+    """`passed`: a test of the current settings succeeded. `before_change`: a test succeeded, but tested settings have changed since.
+    `untested`: no test succeeded.
     """
     tested_at: datetime | None
     """When a test last succeeded; null if none did."""
     digest: Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
-    """The digest of what a test is about. A request that makes a draft active after a test sends it back."""
+    """The digest of the tested settings. Send it to activate the provider."""
     people: Annotated[int, example(12)]
-    """How many people are connected to it. With another issuer, all of them are newcomers."""
+    """The number of people who have linked the provider. If the issuer changes, all of them must link it again."""
     position: _Position
     """The position of the button."""
     organizations: _Organizations | None
-    """The slugs of the organizations on whose pages it is offered; null everywhere."""
+    """The slugs of the organizations on whose pages the provider is offered; null if it is offered everywhere."""
     issuer: _Issuer
-    """The provider's issuer. Empty for OAuth 2.0 where no one has stated one."""
+    """The provider's issuer; empty for OAuth 2.0 if none was set."""
     authorization_url: _AuthorizationUrl
-    """Of OAuth 2.0."""
+    """For OAuth 2.0: the authorization endpoint."""
     token_url: _TokenUrl
-    """Of OAuth 2.0."""
+    """For OAuth 2.0: the token endpoint."""
     profile_url: _ProfileUrl
-    """Of OAuth 2.0."""
+    """For OAuth 2.0: the user info endpoint."""
     scopes: _Scopes
-    """The scopes that Postern asks for."""
+    """The scopes that Postern requests."""
     subject: _Subject
-    """Where the profile has the person's ID."""
+    """The path of the person's ID in the profile."""
     email: _Email
-    """Where the profile has the email address."""
+    """The path of the email address in the profile."""
     verified: _Verified
-    """Where the profile says whether the email address is verified."""
+    """The path of the value that states whether the email address is verified."""
     full_name: _FullName
-    """Where the profile contains the person's name."""
+    """The path of the person's name in the profile."""
     posts_answer: _No
-    """Whether the answer comes by a form."""
+    """Whether the response is requested as a form."""
     repeats_nonce: _Flag
-    """Whether ID tokens repeat the nonce."""
+    """Whether ID tokens contain the nonce."""
     team_id: _TeamId
-    """Who signs a secret that is made of a signing key."""
+    """The ID of the team that signs the client secret."""
     key_id: _KeyId
-    """The signing key's ID."""
+    """The ID of the signing key."""
     callback_url: Annotated[str, example("https://id.example.com/auth/discord/callback")]
-    """The redirect URI to register there."""
+    """The redirect URI to register at the provider."""
     logo: Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")] | None
-    """The URL at which Postern shows the uploaded logo; null if there is none. Each logo has a new one."""
+    """The URL at which Postern serves the uploaded logo; null if there is none. Each new logo has a new URL."""
     created_at: datetime
-    """When it was added."""
+    """When the provider was created."""
     updated_at: datetime
-    """When it was last changed."""
+    """When the provider was last changed."""
 
 
 class ProviderPresetRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a provider that many people use."""
+    """The known settings of a common provider."""
 
     key: _Key
     """The preset's short name."""
@@ -237,16 +239,16 @@ class ProviderPresetRecord(msgspec.Struct, frozen=True, kw_only=True):
     kind: FurtherKind
     """The protocol."""
     secret_kind: ClientSecretKind
-    """What the secret of a client there is."""
+    """The type of the client secret."""
     guide: Annotated[str, example("https://discord.com/developers/docs/topics/oauth2")]
-    """Where client registration is documented at the provider."""
+    """The URL of the provider's documentation on client registration."""
 
 
 @endpoint.get(_PROVIDERS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_further_providers(_call: Call, postern: Postern) -> Sequence[FurtherProviderRecord]:
     """List the custom providers of the installation
 
-    In the order of their buttons. The three providers in the settings are not included.
+    Return the providers in the order of their buttons. The 3 providers in the settings are not included.
     """
     found = await postern.platform.further_providers.list()
     people = await postern.platform.further_providers.people(found)
@@ -255,9 +257,9 @@ async def list_further_providers(_call: Call, postern: Postern) -> Sequence[Furt
 
 @endpoint.get("/api/platform/provider-presets", caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_provider_presets(_call: Call, postern: Postern) -> Sequence[ProviderPresetRecord]:
-    """List the presets of providers
+    """List the provider presets
 
-    A provider of a preset needs a client there, and nothing else.
+    A provider with a preset needs only a client at the provider.
     """
     return [_preset(one) for one in postern.platform.further_providers.known_presets()]
 
@@ -272,13 +274,13 @@ async def list_provider_presets(_call: Call, postern: Postern) -> Sequence[Provi
     tags=_TAGS,
 )
 async def create_further_provider(call: Call[NewFurtherProvider], postern: Postern) -> FurtherProviderRecord:
-    """Create a custom provider of the installation
+    """Create a custom provider
 
-    Any provider of OpenID Connect by its issuer, any of OAuth 2.0 by its addresses, or one of a preset. What such a provider says of an
-    address proves nothing: a new account is made after a mailed code, and an account that is there is connected by its owner alone.
-    Requires a recent sign-in or reauthentication.
+    Create an OpenID Connect provider by its issuer, an OAuth 2.0 provider by its URLs, or a provider of a preset. The email addresses of
+    such a provider are never treated as verified. A new account requires a code that Postern emails, and only the owner of an existing
+    account can link it. Requires a recent sign-in or reauthentication.
 
-    It is a draft until someone has tested it in a browser and made it active, unless you send `active: true`.
+    The provider is a draft until someone has tested it in a browser and activated it, unless you send `active: true`.
     """
     body = call.body
     new = NewFurther(key=body.key, preset=body.preset, kind=body.kind, secret=body.client_secret, change=body.change())
@@ -287,9 +289,9 @@ async def create_further_provider(call: Call[NewFurtherProvider], postern: Poste
 
 @endpoint.get(_ONE, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
 async def get_further_provider(call: Call[None, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Get a custom provider of the installation, without the secret
+    """Get a custom provider
 
-    Register its `callback_url` there as the redirect URI.
+    The response does not contain the secret. Register `callback_url` as the redirect URI at the provider.
     """
     return await _shown(await postern.platform.further_providers.get(call.path.key), postern)
 
@@ -298,12 +300,12 @@ async def get_further_provider(call: Call[None, None, FurtherProviderPath], post
     _ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest, Conflict, NotFound), tags=_TAGS
 )
 async def change_further_provider(call: Call[FurtherProviderChange, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Change a custom provider of the installation
+    """Change a custom provider
 
-    Its short name and its kind stay. People are known by the issuer, or by the address of the profile: with another one, everyone there has
-    to connect again. While people are connected, `subject` stays, and so does `profile_url` beside an issuer (409): IDs would mean other
-    people. An active provider stays active, and `test` says that what was tested has changed. Requires a recent sign-in or
-    reauthentication.
+    The short name and the protocol cannot change. People are identified by the issuer, or by the profile URL. If you change it, everyone
+    must link the provider again. While people have linked the provider, `subject` cannot change, and neither can `profile_url` if there is
+    an issuer (409): the IDs would identify other people. An active provider stays active, and `test` shows that tested settings have
+    changed. Requires a recent sign-in or reauthentication.
     """
     secret = None if call.body.client_secret is msgspec.UNSET else str(call.body.client_secret)
     after = await postern.platform.further_providers.change(call.path.key, call.body.change(secret), call.actor)
@@ -321,18 +323,19 @@ async def change_further_provider(call: Call[FurtherProviderChange, None, Furthe
 async def activate_further_provider(call: Call[ConfirmedSettings, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
     """Activate a custom provider
 
-    A draft becomes active and enabled. It must have been tested with its current settings: the page of the provider leads to the test. Send
-    the `digest` that you have seen; if the settings have changed since, the response is 409. Requires a recent sign-in or reauthentication.
+    A draft becomes active and enabled. It must have been tested with its current settings: start the test on the provider's page in the
+    console. Send the `digest` that you have seen; if the settings have changed since, the response is 409. Requires a recent sign-in or
+    reauthentication.
     """
     return await _shown(await postern.platform.further_providers.activate(call.path.key, call.body.digest, call.actor), postern)
 
 
 @endpoint.delete(_ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
 async def delete_further_provider(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
-    """Delete a custom provider of the installation
+    """Delete a custom provider
 
-    Everyone is disconnected from it. Their accounts stay, and a magic link leads back to them. Requires a recent sign-in or
-    reauthentication.
+    The provider is unlinked from all accounts. The accounts are kept, and people can sign in with a magic link. Requires a recent sign-in
+    or reauthentication.
     """
     await postern.platform.further_providers.remove(call.path.key, call.actor)
     return NO_BODY
@@ -350,8 +353,8 @@ async def delete_further_provider(call: Call[None, None, FurtherProviderPath], p
 async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
     """Upload the logo of a custom provider
 
-    The body is the image: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. Postern keeps the image and strips metadata. It
-    is shown on the provider's buttons. Requires a recent sign-in or reauthentication.
+    The body is the image: PNG, JPEG or WebP, at most 256 KiB and 2048 pixels on a side. Postern stores the image without its metadata, and
+    shows it on the provider's buttons. Requires a recent sign-in or reauthentication.
     """
     declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
     after = await postern.platform.further_providers.put_logo(call.path.key, call.body, call.actor, declared=declared)
@@ -360,9 +363,10 @@ async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], post
 
 @endpoint.delete(_LOGO, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
 async def remove_further_logo(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
-    """Remove the logo of a custom provider
+    """Delete the logo of a custom provider
 
-    The response is the same if there was none. Browsers may have it cached. Requires a recent sign-in or reauthentication.
+    The request also succeeds if there is no logo. Browsers can have the deleted logo in their cache. Requires a recent sign-in or
+    reauthentication.
     """
     await postern.platform.further_providers.remove_logo(call.path.key, call.actor)
     return NO_BODY

@@ -59,12 +59,12 @@ class GovernedPath(msgspec.Struct, frozen=True):
 
 class WantedOrganizations(msgspec.Struct, frozen=True):
     status: OrganizationStatus | None = None
-    """Only organizations in this state."""
+    """Return only organizations with this status."""
     tier_id: UUID | None = None
-    """Only organizations with this tier."""
+    """Return only organizations with this tier."""
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH), example("acme")] = ""
-    """Only organizations whose slug or name begins with this, case-insensitive, or the organization with this ID. The search stops after
-    1000 slugs and 1000 names.
+    """Return only organizations whose slug or name begins with this text, case-insensitive, or the organization with this ID. The search
+    stops after 1000 slugs and 1000 names.
     """
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The maximum number of organizations to return."""
@@ -73,41 +73,39 @@ class WantedOrganizations(msgspec.Struct, frozen=True):
 
 
 class ApprovalTerms(msgspec.Struct, frozen=True):
-    """The tier to approve the organization with."""
+    """The tier of the approved organization."""
 
     tier_id: UUID | None = None
-    """The tier that the organization gets; the free tier by default. An organization that a platform owner owns keeps its tier."""
+    """The tier that the organization gets; the free tier by default. If a platform owner owns the organization, it keeps its tier."""
 
 
 class OrganizationRejection(msgspec.Struct, frozen=True):
     """The reason for the rejection."""
 
     reason: Annotated[Reason, example("We could not verify the company")]
-    """The reason, which its members can read."""
+    """The reason. The organization's members can read it."""
 
 
 class OrganizationSuspension(msgspec.Struct, frozen=True):
     """The reason for the suspension."""
 
     reason: Annotated[OptionalReason, example("Invoices are overdue")] | None = None
-    """The reason, which its members can read."""
+    """The reason. The organization's members can read it."""
 
 
 class TierChange(msgspec.Struct, frozen=True):
-    """A tier, and the organization's own limits, which override the limits of the tier."""
+    """The tier of an organization, and its own limits, which override the limits of the tier."""
 
     tier_id: UUID
     """The tier that the organization gets."""
     max_services: Limit | msgspec.UnsetType = msgspec.UNSET
-    """The number of services that the organization may have. Null removes this limit, so that the tier's limit applies. Left out, it stays.
-    """
+    """The maximum number of services. Null removes this limit, so that the tier's limit applies. If omitted, the limit stays unchanged."""
     max_users: Limit | msgspec.UnsetType = msgspec.UNSET
-    """The number of members that the organization may have. Null removes this limit, so that the tier's limit applies. Left out, it stays.
-    """
+    """The maximum number of members. Null removes this limit, so that the tier's limit applies. If omitted, the limit stays unchanged."""
 
 
 class ListedOwner(msgspec.Struct, frozen=True):
-    """The owner. For a deleted account: `unknown`, `deleted-user@unknown`, and 1970."""
+    """The owner. If the account was deleted, the values are `unknown`, `deleted-user@unknown`, and 1970."""
 
     id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The owner's ID."""
@@ -118,13 +116,13 @@ class ListedOwner(msgspec.Struct, frozen=True):
 
 
 class ListedTier(msgspec.Struct, frozen=True):
-    """The tier that the organization has."""
+    """The tier of the organization."""
 
     id: Id
     name: Annotated[str, example("free")]
     """The tier's machine-readable name."""
     display_name: Annotated[str, example("Free")]
-    """The tier's name for people."""
+    """The tier's display name."""
 
 
 class ListedOrganization(msgspec.Struct, frozen=True):
@@ -139,7 +137,7 @@ class ListedOrganization(msgspec.Struct, frozen=True):
 
 
 class PlatformOrganizationDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """An organization with its owner, its tier, and the things that end with it. Counting stops at 10 000."""
+    """An organization with its owner, its tier, and the number of objects that are deleted with it. Counting stops at 10 000."""
 
     organization: OrganizationRecord
     """The organization."""
@@ -152,7 +150,7 @@ class PlatformOrganizationDetail(msgspec.Struct, frozen=True, kw_only=True):
     services: Annotated[int, example(3)]
     """The number of services."""
     end_users: Annotated[int, example(420)]
-    """The number of uses of its services by people: a person who uses two services counts twice."""
+    """The number of users of its services. A person who uses 2 services counts twice."""
     teams: Annotated[int, example(4)]
     """The number of teams."""
     webhooks: Annotated[int, example(1)]
@@ -173,7 +171,7 @@ class ApprovedOrganization(msgspec.Struct, frozen=True):
 
     id: Id
     status: OrganizationStatus
-    """The new state of the organization."""
+    """The new status of the organization."""
     approved_at: datetime | None
     """When the organization was approved."""
 
@@ -204,18 +202,19 @@ _GONE = ListedOwner("unknown", "deleted-user@unknown", False, datetime(1970, 1, 
 
 @endpoint.get("/api/platform/tiers", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=_TAGS)
 async def list_tiers(_call: Call, postern: Postern) -> Sequence[TierRecord]:
-    """List the tiers that organizations can have, the cheapest first
+    """List the tiers of organizations
 
-    A tier limits members and services. `PATCH /api/platform/organizations/{org_id}/tier` gives an organization another one.
+    Return the tiers, the cheapest first. A tier limits the number of members and services. To change the tier of an organization, use
+    `PATCH /api/platform/organizations/{org_id}/tier`.
     """
     return [tier_record(tier) for tier in await postern.platform.governance.tiers()]
 
 
 @endpoint.get("/api/platform/organizations", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=_TAGS)
 async def list_platform_organizations(call: Call[None, WantedOrganizations], postern: Postern) -> OrganizationList:
-    """List all organizations, the newest first
+    """List all organizations
 
-    Filter by `status` and `tier_id`, or search names and slugs.
+    Return the organizations, the newest first. Filter by `status` and `tier_id`, or search by slug and name.
     """
     asked = call.query
     wanted = OrganizationFilter(asked.status, None if asked.tier_id is None else TierId(asked.tier_id), asked.search.strip())
@@ -231,9 +230,9 @@ async def list_platform_organizations(call: Call[None, WantedOrganizations], pos
     tags=_TAGS,
 )
 async def get_platform_organization(call: Call[None, None, GovernedPath], postern: Postern) -> PlatformOrganizationDetail:
-    """Get an organization, with the things that would end with it
+    """Get an organization of the installation
 
-    Read it before you delete an organization: it counts the things that would end.
+    Return the organization, and the number of objects that are deleted if you delete the organization.
     """
     found = await postern.platform.governance.show(OrganizationId(call.path.org_id))
     counted = await postern.platform.governance.belongings(found.organization.id)
@@ -260,7 +259,7 @@ async def get_platform_organization(call: Call[None, None, GovernedPath], poster
 async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], postern: Postern) -> OrganizationApproved:
     """Approve a pending organization
 
-    Its people can work in it with the next request.
+    Its members can use the organization from the next request on.
     """
     tier = None if call.body.tier_id is None else TierId(call.body.tier_id)
     approved = await postern.platform.governance.approve(OrganizationId(call.path.org_id), tier, Authority(call.actor))
@@ -273,7 +272,7 @@ async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], po
 async def reject_organization(call: Call[OrganizationRejection, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Reject a pending organization
 
-    This is final. Its members see only that the organization was rejected, and the reason.
+    This cannot be undone. The organization's members see only the rejection and its reason.
     """
     rejected = await postern.platform.governance.reject(OrganizationId(call.path.org_id), call.body.reason, Authority(call.actor))
     return OrganizationChanged(organization_record(rejected))
@@ -285,7 +284,7 @@ async def reject_organization(call: Call[OrganizationRejection, None, GovernedPa
 async def suspend_organization(call: Call[OrganizationSuspension, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Suspend an active organization
 
-    From the next request on, its members and the users of its services are refused with `ORGANIZATION_NOT_ACTIVE`.
+    From the next request on, its members and the users of its services get `ORGANIZATION_NOT_ACTIVE`.
     """
     suspended = await postern.platform.governance.suspend(OrganizationId(call.path.org_id), call.body.reason, Authority(call.actor))
     return OrganizationChanged(organization_record(suspended))
@@ -299,9 +298,9 @@ async def suspend_organization(call: Call[OrganizationSuspension, None, Governed
     tags=_TAGS,
 )
 async def activate_organization(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationChanged:
-    """End the suspension of an organization
+    """Reactivate a suspended organization
 
-    Its people can work in it again with the next request.
+    Its members can use the organization again from the next request on.
     """
     return OrganizationChanged(
         organization_record(await postern.platform.governance.activate(OrganizationId(call.path.org_id), Authority(call.actor)))
@@ -312,7 +311,7 @@ async def activate_organization(call: Call[None, None, GovernedPath], postern: P
 async def change_organization_tier(call: Call[TierChange, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Change the tier or the limits of an organization
 
-    Lower limits remove no one and disable nothing; they only prevent new members and services.
+    Lower limits do not remove members or disable services. They only prevent new ones.
     """
     change = call.body
     organization = await postern.platform.governance.change_tier(
@@ -327,10 +326,10 @@ async def change_organization_tier(call: Call[TierChange, None, GovernedPath], p
 
 @endpoint.delete("/api/platform/organizations/{org_id}", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, tags=_TAGS)
 async def delete_platform_organization(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationDeleted:
-    """Delete an organization permanently
+    """Delete an organization of the installation
 
-    No request finds the organization from now on; a background job removes its data. The audit log stays. Requires a recent sign-in or
-    reauthentication, with MFA if you have it enabled.
+    Delete the organization permanently. From the next request on, no request finds it; a background job deletes its data. The audit log is
+    kept. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     deleted = await postern.platform.governance.delete(OrganizationId(call.path.org_id), Authority(call.actor))
     return OrganizationDeleted(True, f"The organization {deleted.slug} is deleted")
@@ -359,7 +358,7 @@ class ApprovedResourcePath(msgspec.Struct, frozen=True):
 
 
 class ResourceApprovalRecord(msgspec.Struct, frozen=True):
-    """A resource server whose organization asks for an approval, or has one."""
+    """A resource server that awaits an approval, or has one."""
 
     resource_server: ResourceServerRecord
     """The resource server."""
@@ -368,15 +367,15 @@ class ResourceApprovalRecord(msgspec.Struct, frozen=True):
     org_name: Annotated[str, example("Acme")]
     """The organization's name."""
     proved_elsewhere: Annotated[bool, example(False)]
-    """Whether another organization has verified the host. Then no one can approve this."""
+    """Whether another organization has verified the host. If so, the resource server cannot be approved."""
 
 
 @endpoint.get(_SERVERS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_resource_approvals(_call: Call, postern: Postern) -> Sequence[ResourceApprovalRecord]:
-    """List the resource servers that wait for an approval, and those that have one
+    """List the approvals of resource servers
 
-    Organizations ask for an approval when they cannot prove the host of their API. The longest waiting come first, then the newest
-    approvals. Returns the first 200.
+    Return the first 200 resource servers that await an approval, the longest waiting first, and then those that have one, the newest first.
+    Organizations request an approval if they cannot verify the host of their API.
     """
     return [_record(one, postern) for one in await postern.services.resource_approvals.list()]
 
@@ -391,8 +390,8 @@ async def list_resource_approvals(_call: Call, postern: Postern) -> Sequence[Res
 async def approve_resource_server(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
     """Approve the host of an organization's API
 
-    Tokens are made for the API from now on, although no one has verified the host. Be sure that the API is the organization's: the API
-    trusts every token that this installation makes for it. A proof of another organization ends the approval.
+    From now on, tokens are issued for the API although no one has verified the host. Make sure that the API belongs to the organization:
+    the API trusts every token that this installation issues for it. If another organization verifies the host, the approval is revoked.
     """
     approved = await postern.services.resource_approvals.approve(call.caller, ResourceServerId(call.path.resource_id), call.actor)
     return resource_server_record(approved, postern)
@@ -402,7 +401,7 @@ async def approve_resource_server(call: Call[None, None, ApprovedResourcePath], 
 async def end_resource_approval(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
     """Revoke the approval of an API's host
 
-    The API waits again, and no more tokens are made for it. Taking back what no one gave changes nothing.
+    The API awaits an approval again, and no more tokens are issued for it. If there is no approval, nothing happens.
     """
     after = await postern.services.resource_approvals.withdraw(call.caller, ResourceServerId(call.path.resource_id), call.actor)
     return resource_server_record(after, postern)

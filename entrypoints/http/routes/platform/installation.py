@@ -44,7 +44,7 @@ class PlatformAuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
     """One entry of the installation's audit log."""
 
     org_id: OrganizationUuid | None = None
-    """Always null: what concerns an organization is in the log of that organization."""
+    """Always null: entries about an organization are in the log of that organization."""
 
 
 class PlatformAuditLogPage(msgspec.Struct, frozen=True):
@@ -58,10 +58,11 @@ class PlatformAuditLogPage(msgspec.Struct, frozen=True):
 
 @endpoint.get(_LOG, caller=PLATFORM_OWNER, keys=PlatformCapability.AUDIT_LOGS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def list_platform_audit_log(call: Call[None, AuditLogQuery], postern: Postern) -> PlatformAuditLogPage:
-    """List what was done in the installation, the newest first
+    """List the audit log of the installation
 
-    Acts of platform owners, operators and the system, and people's own affairs, as far as they concern no organization. `target_id` needs a
-    `target_type`. With a filter the list ends after the newest 10 000 matches: to see older ones, use `since` and `until`.
+    Return the entries that concern no organization, the newest first: actions of platform owners, operators and the system, and of people
+    in their own accounts. `target_id` requires `target_type`. With a filter, the list ends after the newest 10 000 matches: to see older
+    matches, use `since` and `until`.
     """
     query = call.query
     found = await postern.record.audit.list(PLATFORM_CHAIN, filter_of(query), page_of(query))
@@ -70,9 +71,9 @@ async def list_platform_audit_log(call: Call[None, AuditLogQuery], postern: Post
 
 @endpoint.get(f"{_LOG}/{{entry_id}}", caller=PLATFORM_OWNER, keys=PlatformCapability.AUDIT_LOGS_VIEW, tags=_TAGS)
 async def get_platform_audit_entry(call: Call[None, None, PlatformEntryPath], postern: Postern) -> PlatformAuditEntryRecord:
-    """Get one entry of the installation's audit log
+    """Get an entry of the installation's audit log
 
-    An entry of an organization's own log is not found here.
+    Entries of an organization's own log are not found.
     """
     return _logged(call.caller, await postern.record.audit.get(PLATFORM_CHAIN, AuditEntryId(call.path.entry_id)))
 
@@ -91,40 +92,40 @@ class DeadJobPath(msgspec.Struct, frozen=True):
 
 
 class DeadJobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that was given up. What it was about stays closed: it may hold a link or a token."""
+    """A failed job that Postern no longer retries. Its contents are not shown, because they can include a link or a token."""
 
     id: Id
     kind: _Kind
-    """The kind of work."""
+    """The type of the job."""
     attempts: Annotated[int, example(7)]
-    """How often it was tried."""
+    """The number of attempts."""
     last_error: Annotated[str, example("The mail server answered 550")] | None
-    """What went wrong the last time; null if nothing was told."""
+    """The error of the last attempt; null if none was reported."""
     created_at: CreatedAt
     died_at: datetime
-    """When it was given up."""
+    """When Postern stopped retrying the job."""
 
 
 class DeadJobList(msgspec.Struct, frozen=True):
-    """Background jobs that were given up."""
+    """The failed background jobs."""
 
     jobs: Sequence[DeadJobRecord]
-    """The last fifty, the newest first."""
+    """The last 50 jobs, the newest first."""
 
 
 class RetriedJob(msgspec.Struct, frozen=True):
-    """A job that waits again."""
+    """A job that is queued again."""
 
     id: Id
     kind: _Kind
-    """The kind of work."""
+    """The type of the job."""
 
 
 @endpoint.get(_JOBS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_dead_jobs(_call: Call, postern: Postern) -> DeadJobList:
-    """List the background jobs that were given up
+    """List the failed background jobs
 
-    A job that fails is tried again by itself for hours or days, and is in this list only after that. It stays for thirty days.
+    Return the jobs that Postern no longer retries. Before, Postern retries a failing job for hours or days. Jobs are listed for 30 days.
     """
     return DeadJobList(
         [
@@ -138,9 +139,10 @@ async def list_dead_jobs(_call: Call, postern: Postern) -> DeadJobList:
 
 @endpoint.post(f"{_JOBS}/{{job_id}}/retry", caller=PLATFORM_OWNER, tags=_TAGS)
 async def retry_job(call: Call[None, None, DeadJobPath], postern: Postern) -> RetriedJob:
-    """Try a background job again that was given up
+    """Retry a failed background job
 
-    Do this once its cause is gone. The job waits again as if it were new; 404 if it already does.
+    Call this endpoint once the cause of the failure is fixed. The job is queued as if it were new. If the job is already queued, the
+    response is 404.
     """
     job = JobId(call.path.job_id)
     return RetriedJob(job, await postern.foundation.dead_jobs.revive(job, call.actor))
@@ -151,70 +153,70 @@ _KeyName = Annotated[str, example("9f2c1a7e")]
 
 
 class SigningKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that signs, has signed, or will sign."""
+    """A current, next or former signing key."""
 
     id: _KeyName
-    """The key's ID: `kid` in the header of what it signs."""
+    """The key's ID, which is `kid` in the header of tokens that it signs."""
     purpose: KeyPurpose
     """What the key signs: access tokens, ID tokens with RS256, or ID tokens with ES256."""
     state: KeyState
-    """`current` signs. `next` is published and signs after the next rotation. `outgoing` only verifies what it has signed."""
+    """`current` signs. `next` is published, and signs after the next rotation. `outgoing` only verifies what it has signed."""
     algorithm: Annotated[str, example("ES256")]
-    """The algorithm."""
+    """The signature algorithm."""
     created_at: CreatedAt
     activated_at: datetime | None
-    """Since when the key signs; null if it has not yet signed."""
+    """When the key started to sign; null if it has not signed yet."""
     retires_at: datetime | None
-    """Until when the key verifies; null if no end is set."""
+    """When the key stops verifying signatures; null if no time is set."""
 
 
 class EncryptionKeyRecord(msgspec.Struct, frozen=True):
-    """A key of the ring that encrypts what is stored."""
+    """A key that encrypts stored data."""
 
     id: Annotated[str, example("2026-03-04-a1b2c3")]
     """The key's ID."""
     encrypts: bool
-    """Whether it encrypts what is stored from now on. The others only decrypt."""
+    """Whether the key encrypts new data. All other keys only decrypt."""
 
 
 class SigningKeyList(msgspec.Struct, frozen=True):
     """The keys of the installation."""
 
     signing_keys: Sequence[SigningKeyRecord]
-    """The keys that verify, by purpose and state."""
+    """The signing keys, sorted by purpose and state."""
     encryption_keys: Sequence[EncryptionKeyRecord]
-    """The ring of keys that encrypt what is stored, the one that encrypts first."""
+    """The encryption keys. The first one encrypts new data."""
     reencryption_finished: bool
-    """Whether everything stored is encrypted with the first key of the ring."""
+    """Whether all stored data is encrypted with the first key."""
 
 
 class RotatedKeys(msgspec.Struct, frozen=True):
-    """What a rotation did for one purpose."""
+    """The result of a rotation for one purpose."""
 
     purpose: KeyPurpose
     """What the keys sign."""
     activated: _KeyName
-    """The key that signs from now on."""
+    """The key that now signs."""
     outgoing: _KeyName
-    """The key that signed before. It verifies for two more days."""
+    """The key that signed before. It verifies signatures for 2 more days."""
     added: _KeyName
-    """The next key, published from now on."""
+    """The new next key, which is now published."""
     is_hasty: bool
-    """Whether the activated key was published so lately that applications may not know it yet."""
+    """Whether the activated key was published so recently that applications may not know it yet."""
 
 
 class KeyRotation(msgspec.Struct, frozen=True):
     """The result of a rotation."""
 
     rotated: Sequence[RotatedKeys]
-    """One for each purpose."""
+    """The result for each purpose."""
 
 
 @endpoint.get(_KEYS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_signing_keys(_call: Call, postern: Postern) -> SigningKeyList:
-    """List the keys that sign tokens, and those that encrypt what is stored
+    """List the signing keys and the encryption keys
 
-    Public facts alone: no one can read a private key.
+    The response contains only public data. No one can read a private key.
     """
     foundation = postern.foundation
     now = foundation.clock.now()
@@ -239,9 +241,9 @@ async def list_signing_keys(_call: Call, postern: Postern) -> SigningKeyList:
 
 @endpoint.post(f"{_KEYS}/rotate", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, refuses=(Conflict,), tags=_TAGS)
 async def rotate_signing_keys(call: Call, postern: Postern) -> KeyRotation:
-    """Rotate the keys that sign tokens
+    """Rotate the signing keys
 
-    The next keys sign from now on, and new next keys are published. Tokens that were signed before stay valid. Wait ten minutes between two
+    The next keys sign from now on, and new next keys are published. Tokens that were signed before stay valid. Wait 10 minutes between 2
     rotations, so that applications know the key that signs next. Requires a recent sign-in or reauthentication.
     """
     return KeyRotation(
@@ -253,7 +255,7 @@ async def rotate_signing_keys(call: Call, postern: Postern) -> KeyRotation:
 
 
 class SettingRecord(msgspec.Struct, frozen=True):
-    """A setting, and its value in force."""
+    """A setting and its current value."""
 
     name: Annotated[str, example("POSTERN_POOL_SIZE")]
     """The setting's name."""
@@ -264,7 +266,7 @@ class SettingRecord(msgspec.Struct, frozen=True):
 
 
 class SettingList(msgspec.Struct, frozen=True):
-    """The settings of the process that answers."""
+    """The settings of the process that responds."""
 
     settings: Sequence[SettingRecord]
     """All settings, in the order of the documentation."""
@@ -272,9 +274,9 @@ class SettingList(msgspec.Struct, frozen=True):
 
 @endpoint.get("/api/platform/settings", caller=PLATFORM_OWNER, tags=("installation",))
 def list_settings(_call: Call, postern: Postern) -> SettingList:
-    """List the settings in force, without secrets
+    """List the settings of the installation
 
-    The operator sets them, where the process is started.
+    Return the current values, without secrets. The operator sets them where the process is started.
     """
     return SettingList(
         [SettingRecord(one.name, group, value) for group, settings in in_force_by_group(postern.settings) for one, value in settings]

@@ -41,9 +41,9 @@ class NewPlatformKey(msgspec.Struct, frozen=True, kw_only=True):
     """The name and the capabilities of a new management API key of the platform."""
 
     name: Annotated[Name, example("Onboarding")]
-    """The key's name. The platform's log shows it beside everything that the key does."""
+    """The key's name. The installation's audit log shows it with every action of the key."""
     capabilities: Annotated[tuple[PlatformCapability, ...], msgspec.Meta(max_length=100), example(["organizations.view"])]
-    """What the key may do."""
+    """The capabilities of the key."""
     expires_in_days: Days = USUAL_LIFE
     """The number of days until the key expires, 1 to 365."""
 
@@ -52,8 +52,9 @@ class NewPlatformKey(msgspec.Struct, frozen=True, kw_only=True):
 async def create_platform_key(call: Call[NewPlatformKey], postern: Postern) -> CreatedManagementKey:
     """Create a management API key of the platform
 
-    For a program that governs the installation, and sends the key as a Bearer token. The key is shown only once. It works while you are a
-    platform owner, or once another platform owner has adopted it. It opens no organization. Requires a recent sign-in or reauthentication.
+    The key is for a script that manages the installation. Send it as a Bearer token. The key is shown only once. It works while you are a
+    platform owner, or once another platform owner has adopted it. It gives no access to organizations. Requires a recent sign-in or
+    reauthentication.
     """
     body = call.body
     made = await postern.tenancy.management_keys.create_for_platform(
@@ -64,9 +65,9 @@ async def create_platform_key(call: Call[NewPlatformKey], postern: Postern) -> C
 
 @endpoint.get(_KEYS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_platform_keys(_call: Call, postern: Postern) -> ManagementKeyList:
-    """List the management API keys of the platform, the newest first
+    """List the management API keys of the platform
 
-    The keys themselves are never shown. An expired key stays listed for thirty days.
+    Return the keys, the newest first. The keys themselves are never shown. An expired key is listed for 30 days.
     """
     keys = await postern.tenancy.management_keys.list(None)
     return ManagementKeyList([management_key_record(key) for key in keys], len(keys))
@@ -86,7 +87,7 @@ async def get_platform_key(call: Call[None, None, PlatformKeyPath], postern: Pos
 async def end_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> NoBody:
     """Revoke a management API key of the platform
 
-    The key is refused with the next request. This cannot be undone.
+    The key stops working with the next request. This cannot be undone.
     """
     await postern.tenancy.management_keys.end_for_platform(call.caller, ManagementKeyId(call.path.key_id), call.actor)
     return NO_BODY
@@ -96,9 +97,9 @@ async def end_platform_key(call: Call[None, None, PlatformKeyPath], postern: Pos
 async def adopt_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> AdoptedManagementKey:
     """Adopt a management API key of the platform
 
-    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends. The response has a new key. The
-    former one works for 24 hours, if the person who made it, or adopted it before you, is still a platform owner, and as long as they are;
-    otherwise it ends at once. Requires a recent sign-in or reauthentication.
+    The key no longer depends on its creator. It keeps its capabilities until it expires or is revoked. The response has a new key. The
+    previous one works for 24 hours, as long as the person who created it, or adopted it before you, is still a platform owner. Otherwise it
+    stops working at once. Requires a recent sign-in or reauthentication.
     """
     key, text = await postern.tenancy.management_keys.adopt_for_platform(call.caller, ManagementKeyId(call.path.key_id), call.actor)
     return adopted_management_key(key, text)

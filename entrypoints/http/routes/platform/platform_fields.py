@@ -46,24 +46,24 @@ class PlatformKeptOfPath(msgspec.Struct, frozen=True):
 
 
 class NewPlatformField(NewField, frozen=True, kw_only=True):
-    """A field of the installation to declare. Only people and platform owners write its values."""
+    """A profile field of the installation to create. Only people and platform owners can write its values."""
 
     scope: FieldScope | None = None
-    """The scope that tells the value to applications; null: none does."""
+    """The scope that discloses the value to applications; null for none."""
 
 
 class PlatformFieldPatch(FieldPatch, frozen=True, kw_only=True):
-    """A change of a field of the installation. Omitted fields keep their values."""
+    """A change of a profile field of the installation. Omitted fields keep their values."""
 
     scope: FieldScope | UnsetType | None = UNSET
-    """The scope that tells the value to applications; null: none does."""
+    """The scope that discloses the value to applications; null for none."""
 
 
 class PlatformFieldRecord(FieldRecord, frozen=True, kw_only=True):
-    """A field of the installation."""
+    """A profile field of the installation."""
 
     scope: FieldScope | None
-    """The scope that tells the value to applications; null: none does."""
+    """The scope that discloses the value to applications; null for none."""
 
 
 _record = shown(ProfileField, PlatformFieldRecord, rule=lambda one: bounds_record(one.rule), written_by=lambda one: sorted(one.written_by))
@@ -71,9 +71,9 @@ _record = shown(ProfileField, PlatformFieldRecord, rule=lambda one: bounds_recor
 
 @endpoint.get(_FIELDS, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, tags=_TAGS)
 async def list_platform_fields(_call: Call, postern: Postern) -> Sequence[PlatformFieldRecord]:
-    """List the installation's fields, by position
+    """List the profile fields of the installation
 
-    You get all of them; there are at most 50.
+    Return all fields, sorted by position. An installation can have at most 50 fields.
     """
     return [_record(one) for one in await postern.tenancy.profile_fields.list(None)]
 
@@ -82,9 +82,9 @@ async def list_platform_fields(_call: Call, postern: Postern) -> Sequence[Platfo
     _FIELDS, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, status=201, refuses=(BadRequest, Conflict), tags=_TAGS
 )
 async def create_platform_field(call: Call[NewPlatformField], postern: Postern) -> PlatformFieldRecord:
-    """Declare a field of the installation
+    """Create a profile field of the installation
 
-    The field is there for all people of the installation, whatever their organizations.
+    The field applies to all people of the installation, in any organization.
     """
     body = call.body
     field = await postern.tenancy.profile_fields.create(None, body.key, body.kind, field_wish(body, scope=body.scope), call.actor)
@@ -93,9 +93,9 @@ async def create_platform_field(call: Call[NewPlatformField], postern: Postern) 
 
 @endpoint.patch(_FIELD, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, refuses=(BadRequest, NotFound), tags=_TAGS)
 async def change_platform_field(call: Call[PlatformFieldPatch, None, PlatformFieldPath], postern: Postern) -> PlatformFieldRecord:
-    """Change a field of the installation
+    """Change a profile field of the installation
 
-    Properties of the field that you leave out stay as they are.
+    Omitted properties of the field keep their values.
     """
     change = field_change(call.body, scope=changed(call.body.scope))
     field = await postern.tenancy.profile_fields.change(None, call.path.key, change, call.actor)
@@ -104,9 +104,9 @@ async def change_platform_field(call: Call[PlatformFieldPatch, None, PlatformFie
 
 @endpoint.delete(_FIELD, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, status=204, refuses=(NotFound,), tags=_TAGS)
 async def delete_platform_field(call: Call[None, None, PlatformFieldPath], postern: Postern) -> NoBody:
-    """Delete a field of the installation with all its values
+    """Delete a profile field of the installation
 
-    This cannot be undone.
+    All values of the field are deleted, too. This cannot be undone.
     """
     await postern.tenancy.profile_fields.delete(None, call.path.key, call.actor)
     return NO_BODY
@@ -116,16 +116,16 @@ async def delete_platform_field(call: Call[None, None, PlatformFieldPath], poste
 async def get_platform_person_values(call: Call[None, None, PlatformKeptOfPath], postern: Postern) -> PersonFieldValues:
     """Get a person's profile fields in the installation
 
-    What organizations keep is not in the answer.
+    The response does not contain values in fields of organizations.
     """
     return kept_record(await postern.tenancy.profile_values.of_installation(UserId(call.path.user_id)))
 
 
 @endpoint.patch(_PROFILE, caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_MANAGE, refuses=(BadRequest, NotFound), tags=_TAGS)
 async def change_platform_person_values(call: Call[FieldValuesPatch, None, PlatformKeptOfPath], postern: Postern) -> PersonFieldValues:
-    """Write values of a person in the installation's fields
+    """Change a person's profile fields in the installation
 
-    Only fields with `administrator` in `written_by`.
+    You can write only fields with `administrator` in `written_by`.
     """
     user = UserId(call.path.user_id)
     return kept_record(await postern.tenancy.profile_values.write_in_installation(user, call.body.values, call.actor))

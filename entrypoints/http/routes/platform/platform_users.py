@@ -47,14 +47,14 @@ class SoughtUsers(msgspec.Struct, frozen=True):
     """A search for users. With neither `search`, `email` nor `user_id` you get the newest users."""
 
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["lovelace"])] = ""
-    """A part of the email address, the name or the user name, case-insensitive. Give it alone. It is looked for in the newest 200 000
-    users; a whole email address is found among all.
+    """Part of the email address, the name or the user name, case-insensitive. Do not combine it with other parameters. Postern searches the
+    newest 200 000 users; a complete email address is found among all users.
     """
 
     email: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["ada@"])] = ""
-    """A part of the email address, case-insensitive."""
+    """Part of the email address, case-insensitive."""
     user_id: UserUuid | None = None
-    """The ID of one user."""
+    """The ID of a user."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_FOUND)] = DEFAULT_FOUND
     """The maximum number of users to return."""
 
@@ -80,7 +80,7 @@ class PlatformUser(msgspec.Struct, frozen=True, kw_only=True):
     mfa_enabled: HasSecondFactor
     created_at: CreatedAt
     organizations: Sequence[UserOrganization]
-    """The organizations that the user is a member of, a hundred at most."""
+    """The organizations that the user is a member of, at most 100."""
 
 
 class UserSearchResult(msgspec.Struct, frozen=True):
@@ -89,18 +89,18 @@ class UserSearchResult(msgspec.Struct, frozen=True):
     users: Sequence[PlatformUser]
     """The users."""
     complete: Annotated[bool, example(True)] = True
-    """False if there are older users, in whose names `search` was not looked for."""
+    """False if there are older users that `search` did not cover."""
 
 
 class UserMfaStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A user's second factor."""
+    """The MFA status of a user."""
 
     user_id: UserUuid
     email: EmailAddress
     name: PersonName | None
     mfa_enabled: HasSecondFactor
     mfa_enabled_at: datetime | None
-    """When MFA was enabled; null if it is off."""
+    """When MFA was enabled; null if it is not."""
     backup_codes_remaining: Annotated[int, example(8)]
     """The number of unused backup codes."""
     last_mfa_challenge: datetime | None
@@ -108,7 +108,7 @@ class UserMfaStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MfaAdoption(msgspec.Struct, frozen=True):
-    """Figures on second factors. On large installations the number of users is an estimate, and at most 100 000 events are counted."""
+    """MFA statistics. On large installations, the number of users is an estimate, and at most 100 000 events are counted."""
 
     total_users: Annotated[int, example(1200)]
     """The number of users."""
@@ -117,9 +117,9 @@ class MfaAdoption(msgspec.Struct, frozen=True):
     mfa_adoption_rate: Annotated[float, example(25.0)]
     """The percentage of users who have MFA."""
     backup_codes_used_7d: Annotated[int, example(4)]
-    """The number of backup codes used in the last seven days."""
+    """The number of backup codes used in the last 7 days."""
     mfa_failures_7d: Annotated[int, example(31)]
-    """The number of wrong codes in the last seven days."""
+    """The number of wrong codes in the last 7 days."""
 
 
 class SuspiciousActivity(msgspec.Struct, frozen=True):
@@ -129,39 +129,39 @@ class SuspiciousActivity(msgspec.Struct, frozen=True):
     email: EmailAddress
     name: PersonName | None
     alert_type: AlertType
-    """The kind of pattern."""
+    """The type of the pattern."""
     details: Annotated[Mapping[str, Any], example({"failures": 12})]
-    """The facts that show the pattern. The keys depend on `alert_type`."""
+    """The details of the pattern. The keys depend on `alert_type`."""
     detected_at: datetime
     """When the pattern was last seen."""
 
 
 class SuspiciousGuesses(msgspec.Struct, frozen=True):
-    """Wrong passwords of one hour, over many accounts."""
+    """Wrong passwords for many accounts within 1 hour."""
 
     alert_type: AlertType
-    """`many_accounts_from_one_network` or `one_password_over_many_accounts`. Nothing says which password it was."""
+    """`many_accounts_from_one_network` or `one_password_over_many_accounts`. The password itself is not shown."""
     network: Annotated[str | None, example("192.0.2.0/24")]
-    """The network that they came from, if it is one."""
+    """The network of the attempts, if they came from one network."""
     browser: Annotated[str | None, example("firefox")]
-    """The family of browser that they named, if it is one."""
+    """The browser family of the attempts, if they reported the same one."""
     accounts: Annotated[int, example(70)]
-    """About how many accounts."""
+    """The approximate number of accounts."""
     failures: Annotated[int, example(130)]
-    """The number of failures."""
+    """The number of failed attempts."""
     first_at: datetime
-    """When the first failed; of one password, the hour in which it did."""
+    """When the first attempt failed. For `one_password_over_many_accounts`: the hour."""
     detected_at: datetime
-    """When the pattern was last seen; of one password, the hour in which it was."""
+    """When the pattern was last seen. For `one_password_over_many_accounts`: the hour."""
 
 
 class SuspiciousActivityList(msgspec.Struct, frozen=True):
     """The suspicious sign-ins of the last 24 hours."""
 
     alerts: Sequence[SuspiciousActivity]
-    """The latest hundred alerts; one of each type for each user."""
+    """The latest 100 alerts, one of each type for each user."""
     guesses: Sequence[SuspiciousGuesses]
-    """The latest hundred alerts about no one user."""
+    """The latest 100 alerts about wrong passwords for many accounts."""
 
 
 class NewPlatformOwner(msgspec.Struct, frozen=True):
@@ -188,9 +188,10 @@ class PlatformOwnerChanged(msgspec.Struct, frozen=True):
 
 @endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserSearchResult:
-    """Find users by ID, or by a part of their email address or name
+    """Search the users of the installation
 
-    As `email`, a whole email address finds only the account that has it.
+    Search by ID, or by part of the email address or name. In `email`, a complete email address finds only the account with this email
+    address.
     """
     asked = call.query
     if asked.search.strip():
@@ -206,9 +207,9 @@ async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserS
 
 @endpoint.get("/api/platform/users/{user_id}/mfa/status", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def get_mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserMfaStatus:
-    """Get the state of a user's second factor
+    """Get a user's MFA status
 
-    The response has no secret and no code.
+    The response contains no secrets and no codes.
     """
     found = await postern.platform.platform_users.mfa(UserId(call.path.user_id))
     return UserMfaStatus(
@@ -224,11 +225,11 @@ async def get_mfa_status_of_user(call: Call[None, None, PlatformUserPath], poste
 
 @endpoint.delete("/api/platform/users/{user_id}/mfa", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def disable_mfa_of_user(call: Call[StatedReason, StatedReason, PlatformUserPath], postern: Postern) -> MfaForceDisabled:
-    """Remove MFA from a user who lost access to it
+    """Remove a user's MFA
 
-    The reason is required, in the body or in the query; the audit log keeps it. Postern notifies the user by email. From now on the user
-    signs in with the password alone. The request can be repeated safely. To remove your own second factor, use `DELETE /api/user/mfa`.
-    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    Use this endpoint if a user has lost access to MFA. The reason is required, in the body or in the query; the audit log stores it.
+    Postern notifies the user by email. The user then signs in with only the password. The request can be repeated safely. To remove your
+    own MFA, use `DELETE /api/user/mfa`. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     reason = call.body.reason if call.body.reason is not None else call.query.reason
     user, by = UserId(call.path.user_id), call.caller.user
@@ -238,9 +239,9 @@ async def disable_mfa_of_user(call: Call[StatedReason, StatedReason, PlatformUse
 
 @endpoint.get("/api/platform/mfa/metrics", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def get_mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
-    """Get figures on how many users have MFA
+    """Get MFA statistics
 
-    On large installations the number of users is an estimate.
+    On large installations, the number of users is an estimate.
     """
     counted = await postern.platform.platform_users.mfa_metrics()
     return MfaAdoption(counted.users, counted.mfa_enabled, counted.adoption, counted.backup_codes_used, counted.failures)
@@ -248,9 +249,10 @@ async def get_mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
 
 @endpoint.get("/api/platform/mfa/suspicious", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def list_suspicious_activity(_call: Call, postern: Postern) -> SuspiciousActivityList:
-    """List suspicious sign-ins of the last 24 hours
+    """List suspicious sign-ins
 
-    Returns the latest hundred alerts, one of each type for each user, and the latest hundred about guesses over many accounts.
+    Return the alerts of the last 24 hours: the latest 100, one of each type for each user, and the latest 100 about wrong passwords for
+    many accounts.
     """
     found = await postern.platform.platform_users.alerts()
     return SuspiciousActivityList(
@@ -278,8 +280,8 @@ async def promote_platform_owner(call: Call[NewPlatformOwner], postern: Postern)
 async def demote_platform_owner(call: Call[None, None, PlatformUserPath], postern: Postern) -> PlatformOwnerChanged:
     """Demote a platform owner
 
-    The account stays. Impersonation sessions that this owner opened end. You cannot demote yourself, so one platform owner always remains.
-    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    The account is kept. Impersonation sessions that this owner started are revoked. You cannot demote yourself, so at least one platform
+    owner always remains. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     account = await postern.platform.platform_owners.put_out_of_office(UserId(call.path.user_id), call.caller.user, call.actor)
     return PlatformOwnerChanged(_owner(account))
@@ -315,7 +317,7 @@ class AdministeredUser(msgspec.Struct, frozen=True):
     deactivated_at: datetime | None
     """When the account was deactivated; null if it is active."""
     locked_at: datetime | None
-    """When the account was locked, if it is locked now: the user opens it by a new password. Otherwise null."""
+    """When the account was locked; null if it is not locked. The user unlocks it by choosing a new password."""
 
 
 class UserDeactivated(msgspec.Struct, frozen=True):
@@ -335,9 +337,9 @@ class UserLocked(msgspec.Struct, frozen=True):
     user: AdministeredUser
     """The user after the change."""
     changed: _Changed
-    """Whether the account was open before."""
+    """Whether the account was unlocked before."""
     ended: LockEnded
-    """What was revoked, and what was added shortly before."""
+    """What was revoked, including what was added shortly before."""
 
 
 class UserActivated(msgspec.Struct, frozen=True):
@@ -360,9 +362,9 @@ class UserActivated(msgspec.Struct, frozen=True):
 async def deactivate_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserDeactivated:
     """Deactivate a user's account
 
-    No one can sign in to it, and its sessions, links and trusted devices end at once. Its organizations and data stay. The request can be
-    repeated safely. You cannot deactivate yourself, and a management API key deactivates no platform owner. Requires a recent sign-in or
-    reauthentication.
+    No one can sign in to the account, and its sessions, links and trusted devices are revoked at once. Its organizations and data are kept.
+    The request can be repeated safely. You cannot deactivate yourself, and a management API key cannot deactivate platform owners. Requires
+    a recent sign-in or reauthentication.
     """
     done = await postern.platform.account_administration.deactivate(UserId(call.path.user_id), Authority(call.actor))
     return UserDeactivated(_user(done), done.changed, done.sessions)
@@ -377,12 +379,12 @@ async def deactivate_user(call: Call[None, None, PlatformUserPath], postern: Pos
     tags=_TAGS,
 )
 async def lock_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserLocked:
-    """Lock a user's account in which someone else may be
+    """Lock a compromised account
 
-    Everything ends that lets anyone in, also the password, and the user gets an email with a link for a new one. The link opens the
-    account; of the passkeys and connected accounts of the last 30 days, only what the user keeps then comes back. The request can be
-    repeated safely. You cannot lock yourself here, and a management API key locks no platform owner. Requires a recent sign-in or
-    reauthentication.
+    Use this endpoint if someone else may have access to the account. Everything that gives access is revoked, including the password. The
+    user gets an email with a link to choose a new password, which unlocks the account. Of the passkeys and connected accounts of the last
+    30 days, only those that the user then keeps are restored. The request can be repeated safely. You cannot lock yourself here, and a
+    management API key cannot lock platform owners. Requires a recent sign-in or reauthentication.
     """
     done = await postern.platform.account_administration.lock(UserId(call.path.user_id), Authority(call.actor))
     return UserLocked(_record(done.account), done.changed, locked_record(done))
@@ -397,10 +399,10 @@ async def lock_user(call: Call[None, None, PlatformUserPath], postern: Postern) 
     tags=_TAGS,
 )
 async def activate_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserActivated:
-    """Activate a user's account again
+    """Reactivate a user's account
 
-    Ended sessions stay ended, so the user signs in again. The request can be repeated safely. A management API key activates no platform
-    owner. Requires a recent sign-in or reauthentication.
+    Revoked sessions are not restored, so the user must sign in again. The request can be repeated safely. A management API key cannot
+    reactivate platform owners. Requires a recent sign-in or reauthentication.
     """
     done = await postern.platform.account_administration.activate(UserId(call.path.user_id), Authority(call.actor))
     return UserActivated(_user(done), done.changed)

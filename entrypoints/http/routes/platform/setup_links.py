@@ -42,8 +42,8 @@ class CustomerLinkPath(msgspec.Struct, frozen=True):
 async def create_customer_link(call: Call[NewCustomerLink, None, GovernedPath], postern: Postern) -> CreatedSetupLink:
     """Create a setup link for a customer
 
-    As the organization's own administrators do. An owner of the organization decides what becomes active. The link works while you are a
-    platform owner. Requires a recent sign-in or reauthentication.
+    The link works like one that the organization's own administrators create. An owner of the organization decides which settings become
+    active. The link works while you are a platform owner. Requires a recent sign-in or reauthentication.
     """
     body = call.body
     wanted = wanted_link(body.name, body.purposes, body.email, body.language, postern)
@@ -53,9 +53,10 @@ async def create_customer_link(call: Call[NewCustomerLink, None, GovernedPath], 
 
 @endpoint.get(_LINKS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_customer_links(call: Call[None, None, GovernedPath], postern: Postern) -> SetupLinkList:
-    """List the setup links that platform owners made for an organization, the newest first
+    """List the setup links of a customer
 
-    Links that have ended are in the list, too. Links that members of the organization made are not.
+    Return the links that platform owners created for the organization, the newest first, including links that no longer work. Links that
+    members of the organization created are not included.
     """
     listed = await postern.tenancy.setup_links.list_for_platform(OrganizationId(call.path.org_id))
     now = postern.foundation.clock.now()
@@ -64,9 +65,9 @@ async def list_customer_links(call: Call[None, None, GovernedPath], postern: Pos
 
 @endpoint.get(_LINK, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
 async def get_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> SetupLinkRecord:
-    """Get a setup link that a platform owner created
+    """Get a setup link of a customer
 
-    The link itself is only in the response that created it. The drafts are what the customer has entered with it.
+    Return the details and the drafts of a link that a platform owner created. The link itself is only in the response that created it.
     """
     found = await postern.tenancy.setup_links.get_for_platform(OrganizationId(call.path.org_id), SetupLinkId(call.path.link_id))
     return setup_link_record(found, postern.foundation.clock.now(), postern)
@@ -74,9 +75,10 @@ async def get_customer_link(call: Call[None, None, CustomerLinkPath], postern: P
 
 @endpoint.delete(_LINK, caller=PLATFORM_OWNER, status=204, refuses=(NotFound,), tags=_TAGS)
 async def revoke_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> NoBody:
-    """Revoke a setup link that a platform owner created
+    """Revoke a setup link of a customer
 
-    The link opens nothing with the next request, and what was set up with it goes, unless it is active. This cannot be undone.
+    The link stops working with the next request, and its drafts are deleted, unless they are active. Only links that platform owners
+    created can be revoked here. This cannot be undone.
     """
     path = call.path
     await postern.tenancy.setup_links.revoke_for_platform(call.caller, OrganizationId(path.org_id), SetupLinkId(path.link_id), call.actor)
@@ -85,9 +87,10 @@ async def revoke_customer_link(call: Call[None, None, CustomerLinkPath], postern
 
 @endpoint.post(f"{_LINK}/release", caller=PLATFORM_OWNER, limit=CREDENTIALS, status=204, refuses=(NotFound,), tags=_TAGS)
 async def release_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> NoBody:
-    """Release a platform owner's setup link from its browser
+    """Release a setup link of a customer from its browser
 
-    The next browser that presses the link's button owns it, and continues where the other one stopped.
+    The next browser that presses the link's button can use it, and continues where the previous browser stopped. Only links that platform
+    owners created can be released here.
     """
     path = call.path
     await postern.tenancy.setup_links.release_for_platform(call.caller, OrganizationId(path.org_id), SetupLinkId(path.link_id), call.actor)

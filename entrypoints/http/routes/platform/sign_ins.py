@@ -34,18 +34,18 @@ class SpanQuery(msgspec.Struct, frozen=True):
     """Whole days in UTC, both included."""
 
     start_date: _Day | None = None
-    """The first day; thirty days before the last one by default."""
+    """The first day; 30 days before the last day by default."""
     end_date: _Day | None = None
     """The last day; today by default."""
 
 
 class RecentQuery(msgspec.Struct, frozen=True):
     limit: Annotated[int, msgspec.Meta(examples=[10])] = DEFAULT_RECENT
-    """The number of sign-ins, the newest first. There is no upper limit."""
+    """The number of sign-ins to return. There is no upper limit."""
 
 
 class LoginTrend(msgspec.Struct, frozen=True):
-    """The number of sign-ins on a day."""
+    """The number of sign-ins on one day."""
 
     date: _Day
     """The day, in UTC."""
@@ -53,12 +53,12 @@ class LoginTrend(msgspec.Struct, frozen=True):
 
 
 class FailedLogins(msgspec.Struct, frozen=True):
-    """The failed attempts to sign in of the last thirty days."""
+    """The failed sign-in attempts of the last 30 days."""
 
     since: _Day
-    """The first day that is counted. Later than thirty days ago if the organization has more than 20 000 attempts since."""
+    """The first day that is counted. If the organization had more than 20 000 attempts in the last 30 days, this day is later."""
     days: Sequence[LoginTrend]
-    """The failed attempts of each day, without days that have none."""
+    """The number of failed attempts by day, without days that had none."""
 
 
 class ServiceLogins(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class ServiceLogins(msgspec.Struct, frozen=True):
 
 
 class ProviderLogins(msgspec.Struct, frozen=True):
-    """The number of sign-ins by one method, which `provider` names."""
+    """The number of sign-ins with one method."""
 
     provider: WayIn
     count: _Logins
@@ -84,14 +84,14 @@ class RecentLoginRecord(msgspec.Struct, frozen=True):
     id: Id
     user_id: UserUuid
     service_id: UUID | None
-    """The service that the person signed in to; null if it has been deleted, or if the sign-in was to the organization."""
+    """The service that the person signed in to; null if it was deleted, or if the sign-in was to the organization."""
     provider: WayIn
     created_at: datetime
     """When the person signed in."""
 
 
 class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """The installation in figures. Large numbers of users are estimates. Days are in UTC."""
+    """Statistics of the installation. Large numbers of users are estimates. Days are in UTC."""
 
     total_users: Annotated[int, example(1204)]
     """The number of accounts that are not deactivated."""
@@ -106,16 +106,17 @@ class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
     logins_today: Annotated[int, example(310)]
     """The number of sign-ins since midnight."""
     logins_7d: Annotated[int, example(2280)]
-    """The number of sign-ins today and in the six days before."""
+    """The number of sign-ins today and in the 6 days before."""
     logins_30d: Annotated[int, example(9120)]
-    """The number of sign-ins today and in the twenty-nine days before."""
+    """The number of sign-ins today and in the 29 days before."""
 
 
 @endpoint.get(f"{_ANALYTICS}/login-trends", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def list_login_trends(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[LoginTrend]:
-    """List the number of sign-ins to the organization and its services on each day
+    """List the number of sign-ins by day
 
-    Days without sign-ins are left out. People who only use a service count as well as members. Failed attempts are told by `failed-logins`.
+    Return the number of sign-ins to the organization and its services on each day, without days that had none. People who only use a
+    service are included. For failed attempts, use `failed-logins`.
     """
     days = await postern.platform.analytics.by_day(call.caller.organization, call.query.start_date, call.query.end_date)
     return [LoginTrend(one.day.isoformat(), one.logins) for one in days]
@@ -123,9 +124,10 @@ async def list_login_trends(call: Call[None, SpanQuery, OrganizationPath, Member
 
 @endpoint.get(f"{_ANALYTICS}/failed-logins", caller=MEMBER, keys=Capability.MEMBERS_VIEW, tags=_TAGS)
 async def get_failed_logins(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> FailedLogins:
-    """Count the failed attempts to sign in on each of the last thirty days
+    """Get the number of failed sign-ins by day
 
-    Attempts of people who have been there, or are confirmed members. The log of sign-ins has each of them with its reason.
+    Return the failed attempts of the last 30 days. Only attempts of confirmed members, and of people who have signed in before, are
+    counted. The list of sign-in attempts has each of them with its reason.
     """
     found = await postern.platform.analytics.failures(call.caller.organization)
     return FailedLogins(found.since.isoformat(), [LoginTrend(one.day.isoformat(), one.logins) for one in found.days])
@@ -133,9 +135,10 @@ async def get_failed_logins(call: Call[None, None, OrganizationPath, Member], po
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-service", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def list_logins_by_service(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
-    """List the number of sign-ins to each service, the most used service first
+    """List the number of sign-ins by service
 
-    Deleted services keep their sign-ins, under their last name. Sign-ins to the organization itself belong to no service.
+    Return the most used service first. Deleted services are included, under their last name. Sign-ins to the organization itself are not
+    included.
     """
     services = await postern.platform.analytics.by_service(call.caller.organization, call.query.start_date, call.query.end_date)
     return [ServiceLogins(one.service, one.name, one.logins) for one in services]
@@ -143,9 +146,9 @@ async def list_logins_by_service(call: Call[None, SpanQuery, OrganizationPath, M
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def list_logins_by_provider(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
-    """List the number of sign-ins by method, the most used first
+    """List the number of sign-ins by method
 
-    It counts the sign-ins from `start_date` to `end_date`, or those of the last thirty days.
+    Return the most used method first. The sign-ins are those from `start_date` to `end_date`, or of the last 30 days.
     """
     providers = await postern.platform.analytics.by_provider(call.caller.organization, call.query.start_date, call.query.end_date)
     return [ProviderLogins(one.provider, one.logins) for one in providers]
@@ -155,16 +158,16 @@ async def list_logins_by_provider(call: Call[None, SpanQuery, OrganizationPath, 
 async def list_recent_logins(
     call: Call[None, RecentQuery, OrganizationPath, Member], postern: Postern
 ) -> Streamed[Sequence[RecentLoginRecord]]:
-    """List the newest sign-ins to the organization and its services
+    """List the latest sign-ins
 
-    Each has the person, the service and the way in.
+    Return the latest sign-ins to the organization and its services, each with the person, the service and the sign-in method.
     """
     return Streamed(_parts(await postern.platform.analytics.recent(call.caller.organization, call.query.limit)))
 
 
 @endpoint.get("/api/platform/analytics/overview", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=("platform",))
 async def get_platform_overview(_call: Call[None, None, None, Caller], postern: Postern) -> PlatformOverview:
-    """Get the installation in figures
+    """Get statistics of the installation
 
     Large numbers of users are estimates. Days are in UTC.
     """
@@ -202,55 +205,55 @@ class SignInsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The span begins at `since` and ends before `until`. Both need their offset from UTC."""
 
     person: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_PERSON, examples=["ada@example.org"])] | None = None
-    """Only attempts of this person: the email address, or the ID."""
+    """Return only attempts of the person with this email address or ID."""
     service_id: ServiceUuid | None = None
-    """Only attempts to sign in to this service."""
+    """Return only attempts to sign in to this service."""
     provider: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_PROVIDER, examples=["password"])] | None = None
-    """Only attempts in this way."""
+    """Return only attempts with this sign-in method."""
     success: bool | None = None
-    """Only attempts that got in, or only those that did not."""
+    """True returns only successful attempts; false returns only failed ones."""
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only attempts at or after this time. Include the UTC offset."""
+    """Return only attempts at or after this time. Include the UTC offset."""
     until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only attempts before this time. Include the UTC offset."""
+    """Return only attempts before this time. Include the UTC offset."""
     after: UUID | None = None
-    """The `next` of the page before."""
+    """The `next` of the previous page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The maximum number of entries to return. Values above the maximum are rejected."""
 
 
 class SignInRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt to sign in to the organization or one of its services."""
+    """An attempt to sign in to the organization or to one of its services."""
 
     id: Id
     user_id: UUID | None
-    """The person; null if the person has been forgotten."""
+    """The person; null if the person was erased."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's present email address; null if the account is deleted."""
+    """The person's current email address; null if the account was deleted."""
     name: PersonName | None
     service_id: UUID | None
     """The service that the person signed in to; null for the organization itself."""
     service_slug: Annotated[str, example("billing")] | None
-    """The service's slug; null if it is deleted, and for the organization itself."""
+    """The service's slug; null if it was deleted, and for the organization itself."""
     service_name: Annotated[str, example("Billing")] | None
-    """The service's name; null if it is deleted, and for the organization itself."""
+    """The service's name; null if it was deleted, and for the organization itself."""
     provider: WayIn
     success: bool
-    """Whether the person got in."""
+    """Whether the attempt succeeded."""
     failure: Annotated[LoginFailure, example("wrong_password")] | None
-    """The reason why the person did not get in; null if the person did."""
+    """The reason for the failure; null if the attempt succeeded."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The IP address that the attempt came from; null if it has been deleted."""
+    """The IP address of the attempt; null if it was deleted."""
     country: Annotated[str, example("DE")] | None
-    """The country of that IP address; null if it is not known."""
+    """The country of the IP address; null if unknown."""
     city: Annotated[str, example("Berlin")] | None
-    """The city of that IP address; null if it is not known."""
+    """The city of the IP address; null if unknown."""
     created_at: datetime
-    """When the person tried."""
+    """The time of the attempt."""
 
 
 class SignInList(msgspec.Struct, frozen=True):
-    """One page of the log."""
+    """One page of sign-in attempts."""
 
     sign_ins: Sequence[SignInRecord]
     """The attempts on this page, the newest first."""
@@ -266,12 +269,13 @@ class SignInList(msgspec.Struct, frozen=True):
     tags=("audit",),
 )
 async def list_sign_ins(call: Call[None, SignInsQuery, OrganizationPath, Member], postern: Postern) -> SignInList:
-    """List attempts to sign in to the organization and its services, the newest first
+    """List the sign-in attempts of an organization
 
-    Returns the attempts of confirmed members, and of people who have signed in to the service before. Wrong passwords of others are not
-    told to you. Visits that a service refuses have the `failure` `not_member` or `no_role`; those that a hook refuses have
-    `refused_by_hook`, `hook_wants_factor` or `hook_silent`. Attempts stay as long as the installation keeps them. Filtered lists of one
-    organization are made one after the other; if too many requests wait, the response is 503.
+    Return the attempts to sign in to the organization and its services, the newest first. The list has the attempts of confirmed members,
+    and of people who have signed in to the service before. Wrong passwords of other people are not disclosed. Sign-ins that a service
+    denies have the `failure` `not_member` or `no_role`. Sign-ins that a hook denies have `refused_by_hook`, `hook_wants_factor` or
+    `hook_silent`. Attempts are kept as long as the installation keeps them. Filtered lists of an organization run one at a time. If too
+    many requests are waiting, the response is 503.
     """
     query = call.query
     user, email = (None, None) if query.person is None else person_wanted(query.person)

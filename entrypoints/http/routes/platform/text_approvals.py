@@ -35,10 +35,10 @@ _Version = Annotated[
 
 
 class ComparedTextRecord(msgspec.Struct, frozen=True):
-    """A custom text beside the default."""
+    """A custom text and the default text."""
 
     language: Annotated[str, example("de")]
-    """The language of both."""
+    """The language of both texts."""
     key: Annotated[str, example("mail_invitation.subject")]
     """The key of the text."""
     ours: Annotated[str, example("Invitation to {organization}")]
@@ -57,39 +57,39 @@ class TextApprovalRecord(msgspec.Struct, frozen=True, kw_only=True):
     org_name: Annotated[str, example("Acme")]
     """The organization's name."""
     version: _Version
-    """Tells these very texts from all others. Send it with an approval."""
+    """The version, which identifies exactly these texts. Send it with an approval."""
     approved: bool
     """Whether a platform owner has approved these texts."""
     changed_at: datetime | None
-    """When the last of them was changed."""
+    """When one of the texts was last changed."""
     texts: Sequence[ComparedTextRecord]
-    """The texts, by language and key."""
+    """The texts, sorted by language and key."""
 
 
 class TextApproval(msgspec.Struct, frozen=True):
-    """The texts that you have seen."""
+    """The custom texts to approve."""
 
     version: _Version
-    """The version of the texts that you have read. If the organization has others by now, the response is 409."""
+    """The version of the texts that you have read. If the texts have changed since, the response is 409."""
 
 
 class TextRulesBody(msgspec.Struct, frozen=True, kw_only=True):
-    """Where custom texts of organizations need an approval."""
+    """Where custom texts of organizations require approval."""
 
     mails: bool = True
-    """In emails that the installation's server sends to people who are not confirmed members. Until the approval, such emails use the
-    default text.
+    """Whether approval is required in emails that the installation's server sends to people who are not confirmed members. Until the
+    approval, such emails use the default text.
     """
     pages: bool = False
-    """On pages. Until the approval, pages use the default text."""
+    """Whether approval is required on pages. Until the approval, pages use the default text."""
 
 
 @endpoint.get(_APPROVALS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_text_approvals(_call: Call, postern: Postern) -> Sequence[TextApprovalRecord]:
     """List the custom texts of organizations
 
-    Each beside the default. Texts without an approval come first, the longest waiting at the top; 100 organizations at most, and none after
-    5000 texts.
+    Return each custom text with the default text. Texts without an approval come first, the longest waiting at the top. The list has at
+    most 100 organizations, and ends after 5000 texts.
     """
     return [_record(one) for one in await postern.platform.text_approvals.list()]
 
@@ -98,8 +98,8 @@ async def list_text_approvals(_call: Call, postern: Postern) -> Sequence[TextApp
 async def approve_texts(call: Call[TextApproval, None, GovernedPath], postern: Postern) -> NoBody:
     """Approve the custom texts of an organization
 
-    The approval is valid for exactly this version: from now on, emails by the installation's server use the texts. When the organization
-    changes a text, its texts need an approval again.
+    The approval applies only to this version. From now on, emails that the installation's server sends use the texts. If the organization
+    changes a text, its texts need approval again.
     """
     await postern.platform.text_approvals.approve(call.caller, OrganizationId(call.path.org_id), call.body.version, call.actor)
     return NO_BODY
@@ -109,7 +109,7 @@ async def approve_texts(call: Call[TextApproval, None, GovernedPath], postern: P
 async def end_text_approval(call: Call[None, None, GovernedPath], postern: Postern) -> NoBody:
     """Revoke the approval of an organization's custom texts
 
-    Emails on their way are unchanged. It also revokes the approval of earlier texts.
+    Emails that are being sent do not change. The approval of earlier texts is revoked, too.
     """
     await postern.platform.text_approvals.withdraw(call.caller, OrganizationId(call.path.org_id), call.actor)
     return NO_BODY
@@ -117,18 +117,18 @@ async def end_text_approval(call: Call[None, None, GovernedPath], postern: Poste
 
 @endpoint.get(_RULES, caller=PLATFORM_OWNER, tags=_TAGS)
 async def get_text_rules(_call: Call, postern: Postern) -> TextRulesBody:
-    """Get where custom texts of organizations need an approval
+    """Get the approval rules for custom texts
 
-    By default in emails, and not on pages.
+    Return where custom texts of organizations require approval. By default, approval is required in emails, and not on pages.
     """
     return _rules(await postern.platform.text_approvals.rules())
 
 
 @endpoint.put(_RULES, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, tags=_TAGS)
 async def set_text_rules(call: Call[TextRulesBody], postern: Postern) -> TextRulesBody:
-    """Set where custom texts of organizations need an approval
+    """Set the approval rules for custom texts
 
-    Every process of the installation follows within seconds.
+    Set where custom texts of organizations require approval. All processes of the installation apply the rules within seconds.
     """
     rules = ApprovalRules(mails=call.body.mails, pages=call.body.pages)
     return _rules(await postern.platform.text_approvals.set_rules(call.caller, rules, call.actor))

@@ -23,57 +23,57 @@ _TAGS: Final = ("organizations",)
 
 
 class TodoRecord(msgspec.Struct, frozen=True):
-    """Something that needs a decision, or that will fail without one."""
+    """An item that needs a decision, or that fails without one."""
 
     todo: Todo
-    """What it is about."""
+    """The type of the item."""
     count: Annotated[int, example(2)]
-    """How many things there are, up to 100."""
+    """The number of objects, up to 100."""
 
 
 @endpoint.get("/api/organizations/{org_slug}/todos", caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
 async def list_todos(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[TodoRecord]:
-    """List what needs attention
+    """List the items that need attention
 
-    Membership requests, and setups by link that await an owner. Certificates and keys that expire within thirty days, connections with such
-    certificates, and certificates that await an owner. Webhooks, an email server and a SIEM that fail, and domains that are no longer
-    verified. Members without the MFA that the organization requires. Custom texts whose default text has changed. The list is empty when
-    there is nothing to do.
+    Return what needs a decision, or fails without one: membership requests and setup drafts that await an owner; certificates and keys that
+    expire within 30 days, and connections with such certificates; certificates that await an owner; webhooks, an email server or a SIEM
+    that fail; domains that are no longer verified; members without the MFA that the organization requires; and custom texts whose default
+    text has changed. If nothing needs attention, the list is empty.
     """
     return [TodoRecord(todo, count) for todo, count in (await postern.platform.todos.of(call.caller)).items()]
 
 
 class ExpiryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A certificate, key, token or domain that expires soon, or has expired."""
+    """A certificate, key, token or domain that expires soon or has expired."""
 
     kind: Annotated[ExpiryKind, example("api_key")]
-    """What it is: `application_certificate` signs an application's SAML assertions, `directory_certificate` is the last one of a directory,
-    and `own_certificate` is ours at a directory.
+    """The type of the object. `application_certificate` signs an application's SAML assertions. `directory_certificate` is the last
+    certificate of an identity provider. `own_certificate` is Postern's certificate at an identity provider.
     """
     id: Id
     name: Annotated[str, example("Billing server")]
     """The name of the object. For an application's certificate, the application's name."""
     service_slug: Annotated[str, example("billing")] | None
-    """The slug of the service that it belongs to; null if it belongs to none."""
+    """The slug of the service that the object belongs to; null if it belongs to no service."""
     organization_id: UUID | None
-    """The organization; null for a key of the platform."""
+    """The organization's ID; null for a key of the platform."""
     organization_slug: Annotated[str, example("acme")] | None
     """The organization's slug; null for a key of the platform."""
     organization_name: Annotated[str, example("Acme")] | None
     """The organization's name; null for a key of the platform."""
     ends_at: datetime | None
-    """When it expires or has expired; null for a domain that was not verified at the last check."""
+    """When the object expires or expired; null for a domain that was not verified at the last check."""
     last_used_at: datetime | None
-    """When it was last used; null if never, or if no one keeps that."""
+    """When the object was last used; null if never, or if this is not recorded."""
     has_successor: bool
-    """Whether the next certificate is there already."""
+    """Whether the next certificate already exists."""
 
 
 class ExpiryList(msgspec.Struct, frozen=True):
-    """What expires soon."""
+    """The objects that expire soon."""
 
     expiries: Sequence[ExpiryRecord]
-    """Up to 200: domains, and then what ends first."""
+    """At most 200 objects: first domains, then those that expire first."""
 
 
 @endpoint.get(
@@ -84,19 +84,19 @@ class ExpiryList(msgspec.Struct, frozen=True):
     verb="expiry list",
 )
 async def list_expiries(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ExpiryList:
-    """List what expires within ninety days
+    """List the expiring objects of an organization
 
-    Certificates of applications and identity providers, also expired ones; management API keys, API keys and SCIM tokens, for thirty days
-    after they expire; and domains that were not verified at the last check.
+    Return what expires within 90 days: certificates of applications and identity providers, including expired ones; management API keys,
+    API keys and SCIM tokens, until 30 days after they expire; and domains that were not verified at the last check.
     """
     return ExpiryList([_record(one) for one in await postern.platform.expiries.of(call.caller)])
 
 
 @endpoint.get("/api/platform/expiries", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=("platform",))
 async def list_expiries_of_platform(_call: Call[None, None, None, Caller], postern: Postern) -> ExpiryList:
-    """List what expires within ninety days in the whole installation
+    """List the expiring objects of the installation
 
-    The same as in an organization, for all active organizations, and the platform's own management API keys.
+    Return what expires within 90 days in all active organizations, as for an organization, and the management API keys of the platform.
     """
     return ExpiryList([_record(one) for one in await postern.platform.expiries.everywhere()])
 

@@ -34,6 +34,7 @@ from entrypoints.http.machinery.fields import (
     example,
     page_of,
 )
+from entrypoints.http.pages import shipped_pages
 
 _TAGS = ("audit",)
 _LONGEST_ACTION = 100
@@ -51,25 +52,25 @@ class AuditLogQuery(Paging, frozen=True, kw_only=True):
     """
 
     action: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_ACTION, examples=["user.invited"])] | None = None
-    """Only entries of this action."""
+    """Return only entries with this action."""
     target_type: TargetType | None = None
-    """Only entries about this kind of thing."""
+    """Return only entries about this type of object."""
     target_id: (
         Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_TARGET, examples=["018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"])] | None
     ) = None
-    """Only entries about the thing with this ID. Needs `target_type`."""
+    """Return only entries about the object with this ID. Requires `target_type`."""
     actor_id: UUID | None = None
-    """Only actions of this person, or of this key."""
+    """Return only actions of this person or key."""
     success: Success | None = None
-    """Only actions that succeeded, or only actions that failed."""
+    """True returns only successful actions; false returns only failed ones."""
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only entries at or after this time. Include the UTC offset."""
+    """Return only entries at or after this time. Include the UTC offset."""
     until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only entries before this time. Include the UTC offset."""
+    """Return only entries before this time. Include the UTC offset."""
 
 
 class AuditActorKey(msgspec.Struct, frozen=True):
-    """The key that acted, with the name that it had at the time."""
+    """The key that acted, with its name at that time."""
 
     name: Annotated[str, example("Billing server")]
     """The key's name."""
@@ -78,7 +79,7 @@ class AuditActorKey(msgspec.Struct, frozen=True):
 
 
 class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
-    """A person with today's email address, an API key, a management API key, a SCIM token, or a setup link."""
+    """A person with their current email address, an API key, a management API key, a SCIM token, or a setup link."""
 
     id: Id
     email: Annotated[str, example("ada@example.org")] | None
@@ -86,17 +87,17 @@ class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
     name: PersonName | None = None
     is_platform_owner: IsPlatformOwner
     api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The API key; absent if someone else acted."""
+    """The API key; absent for other actors."""
     management_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The management API key; absent if someone else acted."""
+    """The management API key; absent for other actors."""
     scim_token: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The SCIM token of a directory; absent if someone else acted."""
+    """The SCIM token of a directory; absent for other actors."""
     setup_link: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The setup link; absent if someone else acted."""
+    """The setup link; absent for other actors."""
 
 
 class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
-    """The person whom an entry is about, with today's email address."""
+    """The person whom an entry is about, with their current email address."""
 
     id: Id
     email: EmailAddress
@@ -104,12 +105,12 @@ class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditService(msgspec.Struct, frozen=True, kw_only=True):
-    """The service that an entry is about, with today's names."""
+    """The service that an entry is about, with its current names."""
 
     slug: Annotated[str, example("board")]
-    """The short name."""
+    """The service's slug."""
     name: Annotated[str, example("Board")]
-    """The name that people see."""
+    """The service's display name."""
 
 
 class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,31 +118,32 @@ class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     actor: AuditActor | None
-    """The person, key, token or link that acted; null if the system acted by itself."""
+    """The person, key, token or link that acted; null for the system."""
     impersonator: AuditActor | None
-    """The platform owner who acted in the actor's name; null if no one did."""
+    """The platform owner who impersonated the actor; null if no one did."""
     action: Annotated[str, example("user.invited")]
     """The action."""
     target_type: Annotated[str, example("user")]
-    """The kind of thing that the action was about."""
+    """The type of the object of the action."""
     target_id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The ID of that thing."""
+    """The ID of this object."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The IP address that the request came from; null if the system acted by itself."""
+    """The IP address of the request; null for the system."""
     user_agent: Annotated[str, example("curl/8.14.1")] | None
     """The client's `User-Agent` header."""
     success: Success
     """Whether the action succeeded."""
     details: Annotated[Mapping[str, Any], example({"invited_email": "grace@example.org", "role": "member"})]
-    """More about the action. The keys depend on `action`."""
+    """The details of the action. The keys depend on `action`."""
     created_at: CreatedAt
-    """When the action took place."""
+    """The time of the action."""
     subject: AuditSubject | msgspec.UnsetType = msgspec.UNSET
-    """The person whom the entry is about, with an account. In an organization's log it is absent unless they are a member or use one of its
-    services.
+    """The person whom the entry is about, if the person has an account. In an organization's log, the person is absent unless they are a
+    member or use one of its services.
     """
     service: AuditService | msgspec.UnsetType = msgspec.UNSET
-    """The service that the entry is about. Absent once the service is deleted; what the entry itself says of it stays in `details`."""
+    """The service that the entry is about; absent if the service was deleted. What the entry states about the service stays in `details`.
+    """
 
 
 class AuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
@@ -154,11 +156,11 @@ class DetailedPagination(Pagination, frozen=True):
     """The position of this page in the list."""
 
     total_pages: Annotated[int, example(3)]
-    """How many pages there are."""
+    """The total number of pages."""
     has_next: bool
-    """Whether a page follows."""
+    """Whether there is a next page."""
     has_prev: bool
-    """Whether a page comes before."""
+    """Whether there is a previous page."""
 
 
 class AuditLogPage(msgspec.Struct, frozen=True):
@@ -171,14 +173,14 @@ class AuditLogPage(msgspec.Struct, frozen=True):
 
 
 class AuditEventType(msgspec.Struct, frozen=True):
-    """An action that the audit log can hold."""
+    """An action that the audit log can contain."""
 
     value: Annotated[str, example("user.invited")]
-    """The action, as entries and filters name it."""
-    label: Annotated[str, example("User invited")]
-    """The action in words."""
+    """The action, as in entries and filters."""
+    label: Annotated[str, example("Person invited")]
+    """The display name of the action."""
     category: Annotated[str, example("User management")]
-    """The group that it belongs to."""
+    """The category of the action."""
 
 
 @endpoint.get(
@@ -189,11 +191,11 @@ class AuditEventType(msgspec.Struct, frozen=True):
     tags=_TAGS,
 )
 async def list_audit_log(call: Call[None, AuditLogQuery, OrganizationPath, Member], postern: Postern) -> AuditLogPage:
-    """List what was done in the organization, the newest first
+    """List the audit log of an organization
 
-    `target_id` needs a `target_type`. Without a filter you can read every page, and `total` is exact. With a filter the list ends after the
-    newest 10 000 matches: a `total` of 10 000 means "10 000 or more", and later pages are refused. To see older matches, use `since` and
-    `until`.
+    Return the entries, the newest first. `target_id` requires `target_type`. Without a filter, you can read every page, and `total` is
+    exact. With a filter, the list ends after the newest 10 000 matches: a `total` of 10 000 means "10 000 or more", and later pages are
+    rejected. To see older matches, use `since` and `until`.
     """
     query = call.query
     found = await postern.record.audit.list(call.caller.organization, filter_of(query), page_of(query))
@@ -204,9 +206,9 @@ async def list_audit_log(call: Call[None, AuditLogQuery, OrganizationPath, Membe
     "/api/organizations/{org_slug}/audit-log/{entry_id}", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
 async def get_audit_entry(call: Call[None, None, AuditEntryPath, Member], postern: Postern) -> AuditEntryRecord:
-    """Get one entry of the audit log
+    """Get an entry of the audit log
 
-    Entries never change. An entry of another organization is not found.
+    Entries never change. Entries of other organizations are not found.
     """
     return logged(call.caller, await postern.record.audit.get(call.caller.organization, AuditEntryId(call.path.entry_id)))
 
@@ -227,11 +229,12 @@ def filter_of(query: AuditLogQuery) -> AuditFilter:
     "/api/organizations/{org_slug}/audit-log/event-types", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
 def list_audit_event_types(_call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[AuditEventType]:
-    """List the actions that the audit log can hold
+    """List the audit log actions
 
-    Each action has a label for people. New versions may add actions.
+    Return the actions that the audit log can contain, each with a display name. New versions can add actions.
     """
-    return [AuditEventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
+    label = shipped_pages().event_label
+    return [AuditEventType(action.name, label(action.name), action.category) for action in postern.record.audit.actions()]
 
 
 def whole_pagination(query: Paging, found: Listed[AuditEntry]) -> DetailedPagination:

@@ -40,83 +40,86 @@ _USER: Final = "0199d3a0-0000-7000-8000-000000000002"
 
 
 class AccessSubject(msgspec.Struct, frozen=True, kw_only=True):
-    """A user of the service."""
+    """The subject: a user of the service."""
 
     type: Annotated[_Member, example(SUBJECT_TYPE)]
-    """`user`. No other subject has permissions."""
+    """`user`. Subjects of other types have no permissions."""
     id: Annotated[_Member, example(_USER)]
     """The user's ID."""
 
 
 class AccessSubjectKind(msgspec.Struct, frozen=True, kw_only=True):
-    """The users of the service."""
+    """The type of the subjects to search: users of the service."""
 
     type: Annotated[_Member, example(SUBJECT_TYPE)]
-    """`user`. No other subject has permissions."""
+    """`user`. Subjects of other types have no permissions."""
 
 
 class AccessAction(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the service's permissions."""
+    """The action: a permission of the service."""
 
     name: Annotated[_Member, example("invoices:write")]
-    """The permission's key."""
+    """The key of the permission."""
 
 
 class AccessResource(msgspec.Struct, frozen=True, kw_only=True):
-    """The service whose key asks."""
+    """The resource: the service that the API key belongs to."""
 
     type: Annotated[_Member, example(RESOURCE_TYPE)]
-    """`service`. What the service's own objects are, the service knows alone."""
+    """`service`. Postern does not know the service's own objects."""
     id: Annotated[_Member, example("billing")]
     """The service's slug or ID."""
 
 
 class AccessEvaluationRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A question: may the subject do this with the resource? Other members, such as `context` and `properties`, are ignored."""
+    """An access request: can the subject perform the action on the resource? Other members, such as `context` and `properties`, are
+    ignored.
+    """
 
     subject: AccessSubject
-    """Who."""
+    """The subject."""
     action: AccessAction
-    """May do what."""
+    """The action."""
     resource: AccessResource
-    """With what."""
+    """The resource."""
 
 
 class AccessEvaluationPart(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several questions. What it leaves out, the request says for all."""
+    """One of several access requests. Omitted members default to those of the whole request."""
 
     subject: AccessSubject | None = None
-    """Who, if another than the request says."""
+    """The subject. Defaults to the subject of the whole request."""
     action: AccessAction | None = None
-    """May do what, if something else."""
+    """The action. Defaults to the action of the whole request."""
     resource: AccessResource | None = None
-    """With what, if with something else."""
+    """The resource. Defaults to the resource of the whole request."""
 
 
 class AccessEvaluationOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How several questions are answered."""
+    """How several access requests are evaluated."""
 
     evaluations_semantic: Semantic = Semantic.EXECUTE_ALL
-    """`execute_all` answers all; the others stop at the first no, or at the first yes."""
+    """`execute_all` evaluates all access requests. The others stop at the first denial, or at the first permit."""
 
 
 class AccessEvaluationsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Several questions. Without any, the request is one question, and the answer one decision. A question needs a subject, an action and a
-    resource, of its own or by the request. Without one of them its decision is no, and the others are decided all the same.
+    """Several access requests. If `evaluations` is empty, the request is a single access request, and the response a single decision. Each
+    access request needs a subject, an action and a resource, its own or that of the whole request. If one is missing, this decision is
+    false, and the other access requests are still evaluated.
     """
 
     subject: AccessSubject | None = None
-    """Who, in every question that does not say."""
+    """The default subject of the access requests."""
     action: AccessAction | None = None
-    """May do what, in every question that does not say."""
+    """The default action of the access requests."""
     resource: AccessResource | None = None
-    """With what, in every question that does not say."""
+    """The default resource of the access requests."""
     evaluations: Annotated[
         Sequence[AccessEvaluationPart], msgspec.Meta(max_length=MOST_EVALUATIONS), example([{"action": {"name": "invoices:write"}}])
     ] = ()
-    """The questions."""
+    """The access requests."""
     options: AccessEvaluationOptions = AccessEvaluationOptions()
-    """When the answers end."""
+    """The options for the evaluation."""
 
     def question(self) -> AccessQuestion:
         """Of a request without `evaluations`. Raises `BadRequest`."""
@@ -130,45 +133,45 @@ class AccessEvaluationsRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccessEvaluation(msgspec.Struct, frozen=True):
-    """A decision, and why."""
+    """A decision, and its reason."""
 
     decision: Annotated[bool, example(True)]
-    """Whether the subject may."""
+    """Whether access is permitted."""
     context: Annotated[Mapping[str, Any], example({"reason": "role", "role": "editor", "assignment_id": _USER})]
-    """`reason` as in `POST /api/service/check`, or `unknown_subject`, `unknown_resource`, `incomplete`; the role and the assignment that
-    decide; the `error` of an incomplete question.
+    """The reason. `reason` as in `POST /api/service/check`, or `unknown_subject`, `unknown_resource` or `incomplete`. Also the role and the
+    assignment that determine the decision, and the `error` of an incomplete access request.
     """
 
 
 class AccessEvaluations(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The decisions, in the order of the questions."""
+    """The decisions, in the order of the access requests."""
 
     evaluations: Sequence[AccessEvaluation] | None = None
-    """The decisions. Fewer than the questions, if the first no or yes has ended them."""
+    """The decisions. Fewer than the access requests if the evaluation stopped at the first denial or permit."""
     decision: bool | None = None
-    """Of a request without `evaluations`, the one decision."""
+    """The single decision, if the request had no `evaluations`."""
     context: Mapping[str, Any] | None = None
-    """Why."""
+    """The reason for the single decision."""
 
 
 class AccessPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The place where a search continues."""
+    """The position where a search continues."""
 
     token: _Word = ""
-    """The `next_token` of the answer before."""
+    """The `next_token` of the previous response."""
 
 
 class AccessSubjectSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may do this with the resource?"""
+    """A search for the users who can perform an action on the resource."""
 
     subject: AccessSubjectKind
-    """The kind of subject."""
+    """The type of the subjects."""
     action: AccessAction
-    """May do what."""
+    """The action."""
     resource: AccessResource
-    """With what."""
+    """The resource."""
     page: AccessPage = AccessPage()
-    """Where the search continues."""
+    """The position where the search continues."""
 
     def question(self) -> AccessQuestion:
         return AccessQuestion(
@@ -181,14 +184,14 @@ class AccessSubjectSearch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccessActionSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """What may the subject do with the resource?"""
+    """A search for the actions that the subject can perform on the resource."""
 
     subject: AccessSubject
-    """Who."""
+    """The subject."""
     resource: AccessResource
-    """With what."""
+    """The resource."""
     page: AccessPage = AccessPage()
-    """All are on one page, so nothing continues."""
+    """The position where the search continues. Not needed: all results are on one page."""
 
     def question(self) -> AccessQuestion:
         return AccessQuestion(
@@ -201,70 +204,70 @@ class AccessActionSearch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccessResourceSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """With what may the subject do this?"""
+    """A search for the resources that the subject can perform an action on."""
 
     subject: AccessSubject | None = None
-    """Who."""
+    """The subject."""
     action: AccessAction | None = None
-    """May do what."""
+    """The action."""
     page: AccessPage = AccessPage()
-    """Where the search continues."""
+    """The position where the search continues."""
 
 
 class NextAccessPage(msgspec.Struct, frozen=True):
-    """Whether a search continues."""
+    """The position of the next page."""
 
     next_token: Annotated[str, example("")]
-    """The next request sends it as `page.token`. Empty on the last page."""
+    """Send it as `page.token` to get the next page; empty on the last page."""
 
 
 class FoundAccessSubject(msgspec.Struct, frozen=True):
     """A user who has the permission."""
 
     type: Annotated[str, example(SUBJECT_TYPE)]
-    """`user`."""
+    """Always `user`."""
     id: Annotated[str, example(_USER)]
     """The user's ID."""
 
 
 class FoundAccessSubjects(msgspec.Struct, frozen=True):
-    """The users who have the permission."""
+    """One page of users who have the permission."""
 
     page: NextAccessPage
-    """Where the search continues. It comes first, for readers that begin before the end (section 8.3)."""
+    """The position of the next page. It comes first, so that clients can read it before the results (section 8.3)."""
     results: Sequence[FoundAccessSubject]
-    """In the order of their IDs. A page may be empty although the search continues."""
+    """The users, sorted by ID. A page can be empty even if further pages follow."""
 
 
 class FoundAccessAction(msgspec.Struct, frozen=True):
     """A permission that the user has."""
 
     name: Annotated[str, example("invoices:write")]
-    """The permission's key."""
+    """The key of the permission."""
 
 
 class FoundAccessActions(msgspec.Struct, frozen=True):
     """The permissions that the user has."""
 
     page: NextAccessPage
-    """The search is over."""
+    """The position of the next page. There is none."""
     results: Sequence[FoundAccessAction]
-    """Sorted, all on one page."""
+    """The permissions, sorted, on one page."""
 
 
 class AuthZenConfiguration(msgspec.Struct, frozen=True):
-    """The addresses of the Authorization API."""
+    """The URLs of the Authorization API."""
 
     policy_decision_point: str
-    """This installation."""
+    """The URL of the policy decision point: this installation."""
     access_evaluation_endpoint: str
-    """For one question."""
+    """The endpoint for a single access request."""
     access_evaluations_endpoint: str
-    """For several questions."""
+    """The endpoint for several access requests."""
     search_subject_endpoint: str
-    """For the users who have a permission."""
+    """The endpoint to search for users who have a permission."""
     search_action_endpoint: str
-    """For the permissions that a user has."""
+    """The endpoint to search for permissions of a user."""
 
 
 _DECLARED: Final[Statement] = {
@@ -283,10 +286,10 @@ _DECLARED: Final[Statement] = {
     tags=("service-interface",),
 )
 def get_authzen_configuration(_call: Call, postern: Postern) -> AuthZenConfiguration:
-    """Get the addresses of the Authorization API (OpenID AuthZEN)
+    """Get the AuthZEN configuration
 
-    Each request needs an API key of a service, in the header `X-Api-Key`, or as a bearer token in `Authorization`; not in both. There is
-    no search for resources.
+    Returns the URLs of the Authorization API (OpenID AuthZEN). Each of its requests needs an API key of a service. Send the key in the
+    header `X-Api-Key` or as a bearer token in `Authorization`, but not in both. There is no search for resources.
     """
     at = postern.foundation.public_url
     return AuthZenConfiguration(at, at + EVALUATION, at + EVALUATIONS, at + SUBJECTS, at + ACTIONS)
@@ -294,10 +297,10 @@ def get_authzen_configuration(_call: Call, postern: Postern) -> AuthZenConfigura
 
 @endpoint.post(EVALUATION, **_DECLARED)
 async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluation:
-    """Evaluate a user's access (AuthZEN)
+    """Evaluate an access request (AuthZEN)
 
-    A user whom the service does not have, another resource and an unknown action are no errors: the decision is no. A question without a
-    subject, an action or a resource is refused, and so is one of these without its members. The response is never older than the request.
+    For an unknown user, another resource or an unknown action, the response is not an error: the decision is false. A request without a
+    subject, an action or a resource, or with an incomplete one, is rejected. The decision is never older than the request.
     """
     (decision,) = await postern.services.rights.evaluate(call.caller, [_question(call.body.subject, call.body.action, call.body.resource)])
     return _answer(decision)
@@ -305,10 +308,10 @@ async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder
 
 @endpoint.post(EVALUATIONS, **_DECLARED)
 async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluations:
-    """Evaluate several access requests at once (AuthZEN)
+    """Evaluate several access requests (AuthZEN)
 
-    Each user is looked up once. The decision on a question that lacks something is no, and its `context.error` names what is missing. A
-    subject, an action or a resource without its members is refused with all questions.
+    If an access request lacks a subject, an action or a resource, its decision is false, and `context.error` names the missing part. If a
+    subject, an action or a resource is incomplete, the whole request is rejected. Each user is looked up once.
     """
     body = call.body
     if not body.evaluations:
@@ -320,9 +323,9 @@ async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHol
 
 @endpoint.post(SUBJECTS, **_DECLARED)
 async def search_access_subjects(call: Call[AccessSubjectSearch, None, None, KeyHolder], postern: Postern) -> FoundAccessSubjects:
-    """Search the users who have a permission (AuthZEN)
+    """Search users with a permission (AuthZEN)
 
-    Each request looks at the next 500 users of the service. So a page may have fewer results than the next one.
+    Each request examines the next 500 users of the service. For this reason, a page can have fewer results than the next one.
     """
     found = await postern.services.rights.subjects(call.caller, call.body.question(), continued(call.body.page.token))
     results = [FoundAccessSubject(SUBJECT_TYPE, str(user)) for user in found.users]
@@ -331,9 +334,9 @@ async def search_access_subjects(call: Call[AccessSubjectSearch, None, None, Key
 
 @endpoint.post(ACTIONS, **_DECLARED)
 async def search_access_actions(call: Call[AccessActionSearch, None, None, KeyHolder], postern: Postern) -> FoundAccessActions:
-    """Search the permissions of a user (AuthZEN)
+    """Search permissions of a user (AuthZEN)
 
-    Of the service whose key asks.
+    Returns permissions of the service that the API key belongs to.
     """
     found = await postern.services.rights.actions(call.caller, call.body.question())
     return FoundAccessActions(NextAccessPage(""), [FoundAccessAction(name) for name in found])
@@ -341,9 +344,9 @@ async def search_access_actions(call: Call[AccessActionSearch, None, None, KeyHo
 
 @endpoint.post(RESOURCES, caller=key(Permission.READ_USERS), limit=UNLIMITED, refuses=(NotImplementedHere,), tags=("service-interface",))
 async def search_access_resources(_call: Call[AccessResourceSearch, None, None, KeyHolder], _postern: Postern) -> Never:
-    """Reject a search for resources (AuthZEN)
+    """Search resources (AuthZEN)
 
-    The service's own objects are not known here, so the response is always 501.
+    Not supported: the response is always 501, because Postern does not know the service's own objects.
     """
     raise NotImplementedHere("The service alone knows its objects: ask for the actions of a user instead")
 

@@ -44,7 +44,7 @@ class ApiKeyPath(ServicePath, frozen=True):
 
 
 class NewApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The name and the permissions of a new key."""
+    """The API key to create."""
 
     name: Annotated[Name, example("Billing server")]
     """The key's name."""
@@ -62,11 +62,11 @@ class ApiKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Billing server")]
     """The key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
-    """The prefix of the key, to tell it apart."""
+    """The prefix of the key, for identification."""
     permissions: Annotated[Sequence[Permission], example(["read:users", "write:users"])]
     """The permissions of the key."""
     last_used_at: datetime | None
-    """When the key was last used, with a precision of one minute; null if it never was."""
+    """When the key was last used, with a precision of 1 minute; null if never."""
     expires_at: datetime | None
     """When the key expires; null if it never does."""
     created_at: CreatedAt
@@ -86,28 +86,28 @@ class MadeUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApiKeyDetail(ApiKeyRecord, frozen=True, kw_only=True):
-    """An API key, without the key itself, and what it created that lasts without it."""
+    """An API key, without the key itself, and the user API keys that it created."""
 
     user_keys: Sequence[MadeUserKeyRecord] | None
-    """The user API keys that it created, the newest 1000; null unless you may see the users of services."""
+    """The latest 1000 user API keys that the key created, which stay valid without it; null if you cannot view end users."""
 
 
 class DeletedApiKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What else ends."""
 
     end_made: Annotated[bool, example(True)] = False
-    """Also end the user API keys that the key created. You need the right to manage users of services."""
+    """Whether to revoke the user API keys that the key created, too. You also need the right to manage end users."""
 
 
 class CreatedApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The new API key. This is the only response with the key itself."""
+    """The new API key. Only this response contains the key itself."""
 
     id: Id
     service_id: ServiceUuid
     name: Annotated[str, example("Billing server")]
     """The key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
-    """The prefix of the key, to tell it apart."""
+    """The prefix of the key, for identification."""
     key: Annotated[str, SHOWN_ONCE, example("sk_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
     """The key, to send as `X-Api-Key`. It is shown only once."""
     permissions: Annotated[Sequence[Permission], example(["read:users", "write:users"])]
@@ -123,7 +123,7 @@ class ApiKeyList(msgspec.Struct, frozen=True):
     """One page of API keys."""
 
     api_keys: Sequence[ApiKeyRecord]
-    """The keys on this page, the newest first."""
+    """The keys on this page, newest first."""
     total: Total
 
 
@@ -139,8 +139,8 @@ class ApiKeyList(msgspec.Struct, frozen=True):
 async def create_api_key(call: Call[NewApiKey, None, ServicePath, Member], postern: Postern) -> CreatedApiKey:
     """Create an API key
 
-    For the service's own servers, which send the key as `X-Api-Key`. The key is shown only once: Postern stores only a digest of it. Its
-    permissions hold for this service only, and you cannot grant permissions that you do not have.
+    For the service's own servers, which send the key as `X-Api-Key`. The key is shown only once: Postern stores only its digest. Its
+    permissions apply to this service only. You cannot grant permissions that you do not have.
     """
     body = call.body
     created = await postern.services.api_keys.create(
@@ -156,9 +156,9 @@ async def create_api_key(call: Call[NewApiKey, None, ServicePath, Member], poste
 
 @endpoint.get(_KEYS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], postern: Postern) -> ApiKeyList:
-    """List the API keys of a service, the newest first
+    """List API keys
 
-    The keys themselves are never shown. Expired keys stay listed until you delete them.
+    Returns the API keys of a service, newest first, without the keys themselves. Expired keys stay listed until you delete them.
     """
     asked = call.query
     found = await postern.services.api_keys.list(call.caller, call.path.service_slug, asked.limit, asked.offset)
@@ -167,9 +167,9 @@ async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], pos
 
 @endpoint.get(_KEY, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> ApiKeyDetail:
-    """Get an API key, and the user API keys that it created
+    """Get an API key
 
-    The key itself is not shown.
+    The response includes the user API keys that it created, but not the key itself.
     """
     path = call.path
     found = await postern.services.api_keys.get(call.caller, path.service_slug, ApiKeyId(path.api_key_id))
@@ -181,8 +181,8 @@ async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Poste
 async def delete_api_key(call: Call[None, DeletedApiKeyQuery, ApiKeyPath, Member], postern: Postern) -> NoBody:
     """Delete an API key
 
-    The key is refused with the next request. This cannot be undone. The user API keys that it created continue working, unless you ask with
-    `end_made` that they end too.
+    From the next request, the key is rejected. This cannot be undone. The user API keys that it created stay valid, unless you revoke them
+    with `end_made`.
     """
     path = call.path
     await postern.services.api_keys.delete(

@@ -33,20 +33,20 @@ class ClientSecretRecord(msgspec.Struct, frozen=True):
 
     id: Id
     prefix: Annotated[str, example("cs_d4e5f6")]
-    """The prefix of the secret, to tell it apart."""
+    """The prefix of the secret, for identification."""
     created_by: UUID | None
     """The user who created the secret; null if the account was deleted."""
     created_at: CreatedAt
     last_used_at: datetime | None
-    """When the application last showed the secret, with a precision of one minute; null if it never did."""
+    """When the application last used the secret, with a precision of 1 minute; null if never."""
 
 
 class CreatedClientSecret(msgspec.Struct, frozen=True):
-    """The new client secret. This is the only response with the secret itself."""
+    """The new client secret. Only this response contains the secret itself."""
 
     id: Id
     prefix: Annotated[str, example("cs_d4e5f6")]
-    """The prefix of the secret, to tell it apart."""
+    """The prefix of the secret, for identification."""
     client_secret: Annotated[str, SHOWN_ONCE, example("cs_d4e5f6_Rf2yT9uJ4kWq8ZxV6nBm1GhS")]
     """The secret. It is shown only once."""
     created_at: CreatedAt
@@ -65,8 +65,8 @@ class CreatedClientSecret(msgspec.Struct, frozen=True):
 async def create_client_secret(call: Call[None, None, ServicePath, Member], postern: Postern) -> CreatedClientSecret:
     """Create a client secret
 
-    For `web` and `api` services. A service may have two secrets, so that you can replace one without an interruption: create the second,
-    put it in place of the first, then delete the first. The secret is shown only once: Postern stores only a digest of it.
+    For `web` and `api` services. The secret is shown only once: Postern stores only its digest. A service can have two secrets, so that you
+    can rotate them without downtime. Create the second secret, replace the first one in the application, then delete the first.
     """
     created = await postern.services.client_secrets.create(call.caller, call.path.service_slug, call.actor)
     secret = created.secret
@@ -75,9 +75,9 @@ async def create_client_secret(call: Call[None, None, ServicePath, Member], post
 
 @endpoint.get(_SECRETS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_client_secrets(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ClientSecretRecord]:
-    """List the client secrets of a service, the oldest first
+    """List client secrets
 
-    The secrets themselves are never shown.
+    Returns the client secrets of a service, oldest first, without the secrets themselves.
     """
     listed = await postern.services.client_secrets.list(call.caller, call.path.service_slug)
     return [ClientSecretRecord(secret.id, secret.prefix, secret.created_by, secret.created_at, secret.last_used_at) for secret in listed]
@@ -89,8 +89,8 @@ async def list_client_secrets(call: Call[None, None, ServicePath, Member], poste
 async def delete_client_secret(call: Call[None, None, ClientSecretPath, Member], postern: Postern) -> NoBody:
     """Delete a client secret
 
-    The secret is refused with the next request. A `web` service without any secret or key is a public client, which uses PKCE. The refresh
-    tokens that the service got as a confidential client are then refused: its users sign in again.
+    From the next request, the secret is rejected. If a `web` service has no secret and no key left, it is a public client, which uses PKCE.
+    Refresh tokens that it got as a confidential client are then rejected: its users must sign in again.
     """
     path = call.path
     await postern.services.client_secrets.delete(call.caller, path.service_slug, ClientSecretId(path.client_secret_id), call.actor)

@@ -46,7 +46,9 @@ class UserLockedOut(msgspec.Struct, frozen=True):
     """What was revoked."""
 
     account_locked: Annotated[bool, example(False)]
-    """Whether the account is locked. If not, it is not the organization's to lock, and only what is the organization's own has ended."""
+    """Whether the account was locked. If not, the organization does not control the account, and only its own sessions and keys were
+    revoked.
+    """
     sessions_ended: Annotated[int, example(2)]
     """The number of sessions revoked."""
     keys_ended: Annotated[int, example(1)]
@@ -63,13 +65,14 @@ class EndUsersQuery(Paging, frozen=True, kw_only=True):
 
 
 class EndUserSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A user of the organization's services. A user who never signed in to one of them is shown without facts about the account."""
+    """An end user of the organization's services. If the user never signed in to one of them, account details are not shown."""
 
     id: Id
     email: EmailAddress
     name: PersonName | None
     created_at: CreatedAt
-    """When the account was created. For a user who never signed in to one of the organization's services: when the account became a user.
+    """When the account was created. If the user never signed in to one of the organization's services: when the account became a user of
+    it.
     """
     last_login_at: datetime | None
     """When the user last signed in to one of this organization's services; null if never."""
@@ -82,7 +85,7 @@ class EndUserList(msgspec.Struct, frozen=True):
     """One page of end users."""
 
     users: Sequence[EndUserSummary]
-    """The end users on this page, the newest account first."""
+    """The end users on this page, newest account first."""
     pagination: Pagination
     """The position of this page in the list."""
 
@@ -100,28 +103,29 @@ class EndUserService(msgspec.Struct, frozen=True):
     last_login_at: datetime | None
     """When the user last signed in to the service; null if never."""
     metadata: Annotated[Mapping[str, Any], example({"crm_id": "4711"})] | None
-    """The object that the service keeps with the user; null if you may not manage end users."""
+    """The metadata that the service stores about the user; null if you cannot manage end users."""
 
 
 class EndUserSessions(msgspec.Struct, frozen=True):
-    """The user's open sessions in this organization's services."""
+    """The user's active sessions in this organization's services."""
 
     active_count: Annotated[int, example(2)]
-    """The number of open sessions."""
+    """The number of active sessions."""
     last_created_at: datetime | None
-    """When the newest session began; null if there is none."""
+    """When the latest session started; null if there is none."""
 
 
 class EndUserDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An end user of the organization's services. A user who never signed in to one of them is shown without facts about the account."""
+    """An end user of the organization's services. If the user never signed in to one of them, account details are not shown."""
 
     id: Id
     email: EmailAddress
     name: PersonName | None
     email_verified: bool
-    """Whether the user has confirmed the email address; false if the user never signed in."""
+    """Whether the email address is verified; false if the user never signed in."""
     created_at: CreatedAt
-    """When the account was created. For a user who never signed in to one of the organization's services: when the account became a user.
+    """When the account was created. If the user never signed in to one of the organization's services: when the account became a user of
+    it.
     """
     updated_at: UpdatedAt
     """When the account was last changed; the same as `created_at` if the user never signed in."""
@@ -129,15 +133,15 @@ class EndUserDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
     """When the user last signed in to one of this organization's services; null if never."""
     mfa_enabled: HasSecondFactor
     linked_identities: Sequence[IdentityRecord]
-    """Accounts at external providers by which the user can sign in."""
+    """Accounts at external providers that the user can sign in with."""
     services: Sequence[EndUserService]
     """The services of this organization that the person uses."""
     sessions: EndUserSessions
-    """The user's open sessions in this organization's services."""
+    """The user's active sessions in this organization's services."""
 
 
 class SessionsRevoked(msgspec.Struct, frozen=True):
-    """The end of the user's sessions."""
+    """The number of revoked sessions."""
 
     message: MessageText
     sessions_revoked: Annotated[int, example(2)]
@@ -164,11 +168,11 @@ _answer = shown(
     tags=_TAGS,
 )
 async def list_end_users(call: Call[None, EndUsersQuery, OrganizationPath, Member], postern: Postern) -> EndUserList:
-    """List the end users of the organization's services, the newest account first
+    """List end users
 
-    Counting and searching stop at 10 000 users: a `total` of 10 000 means "10 000 or more", and later pages are refused with 400. Searches
-    within an organization run one after the other; if too many are waiting, the response is 503. The answer to a `service_id` of another
-    organization is 404.
+    Returns the end users of the organization's services, newest account first. Counts and searches stop at 10 000 users. A `total` of 10
+    000 means "10 000 or more", and later pages are rejected with 400. Searches of one organization run one after the other. If too many are
+    waiting, the response is 503. For a `service_id` of another organization, the response is 404.
     """
     query = call.query
     service = None if query.service_id is None else ServiceId(query.service_id)
@@ -183,9 +187,9 @@ async def list_end_users(call: Call[None, EndUsersQuery, OrganizationPath, Membe
     "/api/organizations/{org_slug}/users/{user_id}", caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
 async def get_end_user(call: Call[None, None, EndUserPath, Member], postern: Postern) -> EndUserDetailRecord:
-    """Get an end user of the organization's services
+    """Get an end user
 
-    The response has the services that the person uses, and the open sessions there.
+    Returns the services of the organization that the person uses, and the active sessions in them.
     """
     found = await postern.services.end_users.get(call.caller.organization, UserId(call.path.user_id))
     manages = call.caller.may(Capability.END_USERS_MANAGE)
@@ -205,10 +209,11 @@ async def get_end_user(call: Call[None, None, EndUserPath, Member], postern: Pos
     tags=_TAGS,
 )
 async def revoke_end_user_sessions(call: Call[None, None, EndUserPath, Member], postern: Postern) -> SessionsRevoked:
-    """Sign an end user out of the organization's services
+    """Revoke the sessions of an end user
 
-    The user's sessions and refresh tokens there stop working with the next request, and so do codes and approved devices that have no
-    session yet. Sessions elsewhere continue, and so does the user's membership in the organization. The request can be repeated safely.
+    Signs the user out of the organization's services. From the next request, the user's sessions and refresh tokens for them are rejected.
+    Authorization codes and approved devices without a session are revoked, too. Sessions elsewhere, and the user's membership in the
+    organization, stay. The request can be repeated safely.
     """
     ended = await postern.services.end_users.end_sessions(call.caller.organization, UserId(call.path.user_id), call.actor)
     return SessionsRevoked("The end user is signed out of the organization's services", ended)
@@ -221,10 +226,11 @@ async def revoke_end_user_sessions(call: Call[None, None, EndUserPath, Member], 
     tags=("members",),
 )
 async def revoke_member_sessions(call: Call[None, None, EndUserPath, Member], postern: Postern) -> SessionsRevoked:
-    """Sign a member out of the organization and its services
+    """Revoke the sessions of a member
 
-    The member's sessions and refresh tokens there stop working with the next request, and so do codes and approved devices that have no
-    session yet. Sessions elsewhere continue, and so does the membership: the member can sign in again. The request can be repeated safely.
+    Signs the member out of the organization and its services. From the next request, the member's sessions and refresh tokens for them are
+    rejected. Authorization codes and approved devices without a session are revoked, too. Sessions elsewhere and the membership stay: the
+    member can sign in again. The request can be repeated safely.
     """
     user = UserId(call.path.user_id)
     ended = await postern.services.end_users.end_sessions(call.caller.organization, user, call.actor, of_member=True)
@@ -240,11 +246,12 @@ async def revoke_member_sessions(call: Call[None, None, EndUserPath, Member], po
     tags=_TAGS,
 )
 async def lock_end_user(call: Call[None, None, EndUserPath, Member], postern: Postern) -> UserLockedOut:
-    """Lock an end user's account in which someone else may be
+    """Lock an end user's account
 
-    If the organization has made the account and no one else holds it, the account is locked: everything ends that lets anyone in, also the
-    password, and the person gets an email with a link for a new one. Of any other person, the sessions in the organization's services end,
-    and the keys for its applications. The request can be repeated safely.
+    Use this if someone else may have access to the account. If the organization created the account and no one else uses it, the account is
+    locked. Everything that gives access is revoked, including the password. The person gets an email with a link to set a new password. For
+    any other person, the sessions in the organization's services and the keys for its applications are revoked. The request can be repeated
+    safely.
     """
     return _locked_out(await postern.services.end_users.lock(call.caller, UserId(call.path.user_id), call.actor))
 
@@ -258,12 +265,12 @@ async def lock_end_user(call: Call[None, None, EndUserPath, Member], postern: Po
     tags=("members",),
 )
 async def lock_member(call: Call[None, None, EndUserPath, Member], postern: Postern) -> UserLockedOut:
-    """Lock a member's account in which someone else may be
+    """Lock a member's account
 
-    If the organization has made the account and no one else holds it, the account is locked: everything ends that lets anyone in, also the
-    password, and the person gets an email with a link for a new one. Of any other member, the sessions in the organization and its services
-    end, and the keys for its applications. The membership stays. You cannot do this to yourself, nor to someone who may do more than you.
-    The request can be repeated safely.
+    Use this if someone else may have access to the account. If the organization created the account and no one else uses it, the account is
+    locked. Everything that gives access is revoked, including the password. The person gets an email with a link to set a new password. For
+    any other member, the sessions in the organization and its services, and the keys for its applications, are revoked. The membership
+    stays. You cannot lock yourself, or anyone with more rights than you. The request can be repeated safely.
     """
     return _locked_out(await postern.services.end_users.lock(call.caller, UserId(call.path.user_id), call.actor, of_member=True))
 

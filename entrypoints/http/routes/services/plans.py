@@ -53,35 +53,36 @@ class PlanPath(ServicePath, frozen=True):
 
 
 class NewPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan that the service offers."""
+    """The plan to create."""
 
     name: Annotated[Name, example("Team")]
-    """1 to 100 characters."""
+    """The name, 1 to 100 characters."""
     price_cents: Annotated[int, example(1900)]
-    """The price in the smallest unit of the currency; 0 or more."""
+    """The price in the smallest unit of the currency, 0 or more."""
     currency: Annotated[Currency, example("eur")]
-    """The currency's three letters (ISO 4217), case-insensitive."""
+    """The three-letter currency code (ISO 4217), case-insensitive."""
     features: Annotated[Sequence[Word], example(["export", "priority-support"])] = ()
-    """The features of the plan, each 1 to 100 characters. Every access token for the service has all of them, so keep the list short."""
+    """The features of the plan, each 1 to 100 characters. Each access token for the service contains all of them, so keep the list short.
+    """
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | None = None
-    """The ID of the price at the payment provider. Without it, no one can buy the plan."""
+    """The ID of the price at the payment provider. If omitted, no one can buy the plan."""
     key: PlanKey | None = None
-    """1 to 50 of a-z, 0-9, - and _, unique in the service. The key never changes. Without it, the plan gets one made of its name."""
+    """The key: 1 to 50 of a-z, 0-9, - and _, unique in the service. The key never changes. If omitted, the key is derived from the name."""
 
 
 class PlanPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a plan. Omitted fields keep their values."""
+    """The changes to a plan. Omitted fields keep their values."""
 
     name: Annotated[Name, example("Team")] | msgspec.UnsetType = msgspec.UNSET
-    """1 to 100 characters."""
+    """The name, 1 to 100 characters."""
     price_cents: Annotated[int, example(1900)] | msgspec.UnsetType = msgspec.UNSET
-    """The price in the smallest unit of the currency; 0 or more."""
+    """The price in the smallest unit of the currency, 0 or more."""
     currency: Annotated[Currency, example("eur")] | msgspec.UnsetType = msgspec.UNSET
-    """The currency's three letters (ISO 4217), case-insensitive."""
+    """The three-letter currency code (ISO 4217), case-insensitive."""
     features: Annotated[Sequence[Word], example(["export", "priority-support"])] | msgspec.UnsetType = msgspec.UNSET
-    """The new list of features, which replaces the old list."""
+    """The features of the plan. The list replaces the current one."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The ID of the price at the payment provider. Null removes it."""
+    """The ID of the price at the payment provider; null removes it."""
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,36 +91,36 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     service_id: ServiceUuid
     key: PlanKey
-    """The plan's name for clients and configuration files, unique in the service. It never changes."""
+    """The key for clients and configuration files, unique in the service. It never changes."""
     name: Annotated[str, example("Team")]
     """The plan's name."""
     price_cents: Annotated[int, example(1900)]
     """The price in the smallest unit of the currency."""
     currency: Annotated[str, example("eur")]
-    """The currency's three letters (ISO 4217), in lower case."""
+    """The three-letter currency code (ISO 4217), in lower case."""
     features: Annotated[Sequence[str], example(["export", "priority-support"])]
     """The features of the plan."""
     billing_price_id: Annotated[str, example("price_1PqR7s")] | None
-    """The ID of the price at the payment provider. While it is null, no one can buy the plan."""
+    """The ID of the price at the payment provider; null if the plan cannot be bought."""
     subscription_count: Annotated[int, example(12)]
-    """The number of subscriptions to the plan that are active or past due."""
+    """The number of active and past due subscriptions to the plan."""
     created_at: CreatedAt
 
 
 @endpoint.get(_PLANS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_plans(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[PlanRecord]:
-    """List the plans of a service, the cheapest first
+    """List plans
 
-    You get all plans; a service has at most 100.
+    Returns all plans of a service, cheapest first. A service has at most 100 plans.
     """
     return [plan_record(plan) for plan in await postern.services.plans.list(call.caller, call.path.service_slug)]
 
 
 @endpoint.post(_PLANS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_plan(call: Call[NewPlan, None, ServicePath, Member], postern: Postern) -> PlanRecord:
-    """Add a plan to a service
+    """Create a plan
 
-    `billing_price_id` names the price at the payment provider by which people can buy the plan.
+    To let people buy the plan, set `billing_price_id` to the ID of the price at the payment provider.
     """
     return plan_record(await postern.services.plans.create(call.caller, call.path.service_slug, call.actor, _wanted(call.body)))
 
@@ -128,7 +129,7 @@ async def create_plan(call: Call[NewPlan, None, ServicePath, Member], postern: P
 async def change_plan(call: Call[PlanPatch, None, PlanPath, Member], postern: Postern) -> PlanRecord:
     """Change a plan
 
-    Send at least one field. Subscribers get the new terms with their next access token.
+    Send at least one field. Subscribers get the changes with their next access token.
     """
     plan, change = PlanId(call.path.plan_id), _change(call.body)
     return plan_record(await postern.services.plans.change(call.caller, call.path.service_slug, plan, call.actor, change))
@@ -140,7 +141,7 @@ async def change_plan(call: Call[PlanPatch, None, PlanPath, Member], postern: Po
 async def delete_plan(call: Call[None, None, PlanPath, Member], postern: Postern) -> NoBody:
     """Delete a plan
 
-    Not possible while the plan has active subscriptions. Ended subscriptions keep the plan's name.
+    If the plan has active subscriptions, it cannot be deleted. Ended subscriptions keep the plan's name.
     """
     await postern.services.plans.delete(call.caller, call.path.service_slug, PlanId(call.path.plan_id), call.actor)
     return NO_BODY
@@ -157,7 +158,7 @@ _LARGEST_EVENT: Final = 256 << 10
 _SIGNATURES: Final = tuple(
     RequestHeader(
         name,
-        f"`t=<seconds>,v1=<hex>`: HMAC-SHA256 of `<seconds>.<body>` under one of the secrets. Send this or `{other}`.",
+        f"`t=<seconds>,v1=<hex>`: HMAC-SHA256 of `<seconds>.<body>` under one of the webhook secrets. Send this header or `{other}`.",
         "t=1780000000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd",
     )
     for name, other in (("Billing-Signature", "Stripe-Signature"), ("Stripe-Signature", "Billing-Signature"))
@@ -170,40 +171,41 @@ class NewCheckout(msgspec.Struct, frozen=True, kw_only=True):
     plan_id: UUID
     """The plan's ID."""
     success_url: Annotated[Uri, example("https://app.example.com/welcome?session={CHECKOUT_SESSION_ID}")]
-    """The URL that the payment provider sends the person to after paying. It must have the origin of one of the service's redirect URIs.
-    The provider replaces `{CHECKOUT_SESSION_ID}` by the checkout's ID.
+    """The URL that the person returns to after paying. Its origin must match one of the service's redirect URIs. The payment provider
+    replaces `{CHECKOUT_SESSION_ID}` with the ID of the checkout.
     """
     cancel_url: Annotated[Uri, example("https://app.example.com/pricing")]
-    """The URL for a person who cancels. The rule for the origin is the same as for `success_url`."""
+    """The URL that the person returns to after canceling. Its origin must match one of the service's redirect URIs."""
 
 
 class Checkout(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the payment provider's, for one purchase."""
+    """A checkout page of the payment provider."""
 
     checkout_url: Annotated[str, example("https://checkout.example.com/c/pay/cs_a1B2c3")]
-    """The URL of the checkout page. Send the person to it within the hour."""
+    """The URL of the checkout page. Send the person to it within 1 hour."""
     session_id: Annotated[str, example("cs_a1B2c3")]
-    """The checkout's ID at the payment provider."""
+    """The ID of the checkout at the payment provider."""
 
 
 class NewBillingPortal(msgspec.Struct, frozen=True, kw_only=True):
     """The return URL."""
 
     return_url: Annotated[Uri, example("https://app.example.com/settings/billing")] | None = None
-    """The URL must have the origin of this installation, or of a redirect URI of one of the organization's services. If omitted, the person
-    returns to this installation's pages.
+    """The URL that the person returns to. Its origin must be that of this installation, or of a redirect URI of one of the organization's
+    services. If omitted, the person returns to this installation's pages.
     """
 
 
 class BillingPortal(msgspec.Struct, frozen=True, kw_only=True):
-    """The payment provider's pages for the organization as its customer."""
+    """The billing portal of the payment provider for the organization."""
 
     url: Annotated[str, example("https://billing.example.com/p/session/a1B2c3")]
-    """The URL of the portal. Send the person to it soon: the link is short-lived and opens everything without a further sign-in."""
+    """The URL of the portal. Send the person to it immediately: the link is short-lived, and anyone with it has full access to the portal.
+    """
 
 
 class BillingEventReceived(msgspec.Struct, frozen=True, kw_only=True):
-    """Postern has stored the event."""
+    """The confirmation that Postern stored the event."""
 
     status: Literal["success"] = "success"
     """Always `success`."""
@@ -217,11 +219,11 @@ class BillingEventReceived(msgspec.Struct, frozen=True, kw_only=True):
     tags=("billing",),
 )
 async def begin_checkout(call: Call[NewCheckout, None, ServicePath], postern: Postern) -> Checkout:
-    """Begin to buy a plan on the payment provider's page
+    """Create a checkout
 
-    For members of the organization, and for users of the service with a token for it. If you repeat this within some minutes, you get the
-    same checkout; a checkout of another plan replaces it. If you already have a subscription to the service, change it in the billing
-    portal.
+    Returns a page of the payment provider to buy a plan. For members of the organization, and for users of the service with a token for it.
+    If you repeat the request within a few minutes, you get the same checkout. A checkout for another plan replaces it. If you already have
+    a subscription to the service, change it in the billing portal.
     """
     opened = await postern.services.checkouts.open(
         Wish(
@@ -245,10 +247,9 @@ async def begin_checkout(call: Call[NewCheckout, None, ServicePath], postern: Po
     verb="",
 )
 async def open_billing_portal(call: Call[NewBillingPortal, None, OrganizationPath, Member], postern: Postern) -> BillingPortal:
-    """Open the billing portal
+    """Create a billing portal link
 
-    Only the organization's owner can open it. The portal shows invoices, changes the means of payment, and changes or cancels every
-    subscription.
+    Only the organization's owner can open the portal. It shows invoices, changes payment methods, and changes or cancels subscriptions.
     """
     return BillingPortal(url=await postern.services.checkouts.portal(call.caller, call.body.return_url))
 
@@ -263,11 +264,11 @@ async def open_billing_portal(call: Call[NewBillingPortal, None, OrganizationPat
     tags=("billing",),
 )
 async def receive_billing_event(call: Call[bytes], postern: Postern) -> BillingEventReceived:
-    """Receive an event from the payment provider
+    """Receive a billing event
 
-    Register this URL with the payment provider. The header `billing-signature` has the form `t=<seconds>,v1=<hex>`: HMAC-SHA256 of
-    `<seconds>.<body>` under one of the secrets in `POSTERN_BILLING_WEBHOOK_SECRETS`, not more than five minutes ago. The provider's own
-    name for the header works, too. Events can arrive in any order and more than once. Events of types that Postern does not know are
+    Register this URL as a webhook at the payment provider. The header `billing-signature` has the form `t=<seconds>,v1=<hex>`: HMAC-SHA256
+    of `<seconds>.<body>` under one of the secrets in `POSTERN_BILLING_WEBHOOK_SECRETS`. The timestamp must be at most 5 minutes old. The
+    provider's own name for the header is also accepted. Events can arrive in any order and more than once. Events of unknown types are
     accepted and have no effect.
     """
     signature = next((stated for header in _SIGNATURES if (stated := call.request.says(header)) is not None), None)
@@ -294,16 +295,17 @@ class OwnSubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     features: Annotated[Sequence[str], example(["export", "priority-support"])]
     """The features of the plan."""
     status: Annotated[str, example("active")]
-    """One of `active`, `cancelled`, `expired` and `past_due`."""
+    """The status: `active`, `cancelled`, `expired` or `past_due`."""
     current_period_end: datetime | None
-    """When the current period ends; null if it does not."""
+    """When the current period ends; null if it never ends."""
 
 
 @endpoint.get("/api/subscription", caller=USER, refuses=(BadRequest,), tags=("account",))
 async def get_own_subscription(call: Call, postern: Postern) -> OwnSubscriptionRecord:
-    """Get your subscription to the service that the token is for
+    """Get your subscription
 
-    If you never subscribed, you have the plan `free`, which is active, has no features and never ends.
+    Returns your subscription to the service that the token is for. If you never subscribed, you have the plan `free`, which is active, has
+    no features and never ends.
     """
     return _record(await postern.services.subscriptions.own(call.caller))
 

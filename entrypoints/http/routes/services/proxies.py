@@ -43,40 +43,42 @@ class ProxyBody(msgspec.Struct, frozen=True, kw_only=True):
     """What is set of an application behind a proxy."""
 
     hosts: _Hosts = ()
-    """The application's hosts, at most 20: names without a port. Each lies in a domain that the organization has verified, or a platform
-    owner sets it; one host has one application.
+    """The hosts of the application, at most 20, without ports. Each host must be in a verified domain of the organization, unless a
+    platform owner adds it. A host can belong to only one application.
     """
     rules: _Rules = ()
-    """What a path, and all below it, asks for: `/public open`, `/ signed_in`, `/admin role editor`, `/docs permission read`. The longest
-    path counts. What no rule fits asks for a sign-in; what can be read in several ways has to meet every rule. What follows a segment with
-    a dot, such as `/admin` in `/index.php/admin`, has to meet the rule that fits it, too, other than that of `/`. Rules do not see a query.
+    """The access rules, each for a path and everything below it: `/public open`, `/ signed_in`, `/admin role editor`, `/docs permission
+    read`. The longest matching path applies. If no rule matches, sign-in is required. If a path can be interpreted in several ways, it must
+    satisfy every rule. If a segment contains a dot, the path after it must also satisfy its own rule. For example, `/index.php/admin` must
+    satisfy the rule for `/admin`. The rule for `/` is exempt from this. Rules ignore the query.
     """
     headers: _Headers = USUAL_HEADERS
-    """What the application is told in which header: `id`, `email` (only a verified one), `name`, `username`, `groups` (the person's teams),
-    `roles` or `permissions`. Each answer has `Remote-User`, `Remote-Email`, `Remote-Name` and `Remote-Groups`, too.
+    """The headers that the application receives, with their values: `id`, `email` (only if verified), `name`, `username`, `groups` (the
+    person's teams), `roles` or `permissions`. Each response also has `Remote-User`, `Remote-Email`, `Remote-Name` and `Remote-Groups`.
     """
     idle_minutes: _Idle | None = None
-    """The idle timeout in minutes: 5 to 43200. Null: the session ends with the browser's session."""
+    """The idle timeout in minutes, 5 to 43200. Null: the session ends when the browser's session ends."""
 
 
 class ProxyRecord(ProxyBody, frozen=True, kw_only=True):
-    """What is set of an application behind a proxy, with the state of its hosts."""
+    """The proxy settings of an application, and the state of its hosts."""
 
     approved_hosts: _Hosts
-    """The hosts that a platform owner has set without a proof."""
+    """The hosts that a platform owner added without domain verification."""
     closed_hosts: Annotated[Sequence[_Host], example([])]
-    """The hosts that nothing comes through: no one here has a proof of their domain any more, or another organization has one."""
+    """The hosts that are blocked, because the organization's verification of the domain was lost, or another organization has verified it.
+    """
 
 
 class ProxyPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of what is set of an application behind a proxy. Omitted fields keep their values; a list replaces the old one."""
+    """The changes to the proxy settings. Omitted fields keep their values; a list replaces the current one."""
 
     hosts: _Hosts | msgspec.UnsetType = msgspec.UNSET
-    """The application's hosts. A host that goes opens nothing with the next request."""
+    """The hosts of the application. From the next request, a removed host gives no access."""
     rules: _Rules | msgspec.UnsetType = msgspec.UNSET
-    """What each path asks for."""
+    """The access rules."""
     headers: _Headers | msgspec.UnsetType = msgspec.UNSET
-    """What the application is told in which header."""
+    """The headers that the application receives."""
     idle_minutes: _Idle | msgspec.UnsetType | None = msgspec.UNSET
     """The idle timeout in minutes; null for none."""
 
@@ -85,23 +87,23 @@ class ProxyPreviewQuery(msgspec.Struct, frozen=True):
     """The path of a request."""
 
     path: Annotated[str, msgspec.Meta(max_length=LONGEST_PATH), example("/admin/x")]
-    """The path as a browser would send it, with its escapes."""
+    """The path as a browser would send it, percent-encoded."""
 
 
 class ProxyPreview(msgspec.Struct, frozen=True):
-    """What a request for a path is asked."""
+    """The requirements for a path."""
 
     place: Annotated[str, example("/admin/x")] | None
-    """The path as the rules see it; null if it can be read in several ways, and has to meet every rule."""
+    """The normalized path that the rules apply to. Null if the path can be interpreted in several ways and must satisfy every rule."""
     demands: Annotated[Sequence[str], example(["role editor"])]
-    """What it has to meet, all of it: `open`, `signed_in`, `role …`, `permission …`."""
+    """All requirements for the path: `open`, `signed_in`, `role …`, `permission …`."""
 
 
 @endpoint.get(_PROXY, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def get_proxy(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProxyRecord:
-    """Get the hosts and rules of an application behind a proxy
+    """Get the proxy settings of an application
 
-    Only services of the type `proxy` may have them. A service that never set anything has no hosts.
+    Returns its hosts and access rules. Only services of the type `proxy` have these settings. A service without settings has no hosts.
     """
     return _shown(await postern.services.proxies.get(call.caller, call.path.service_slug))
 
@@ -115,9 +117,9 @@ async def get_proxy(call: Call[None, None, ServicePath, Member], postern: Poster
     tags=_TAGS,
 )
 async def change_proxy(call: Call[ProxyPatch, None, ServicePath, Member], postern: Postern) -> ProxyRecord:
-    """Change the hosts and rules of an application behind a proxy
+    """Change the proxy settings of an application
 
-    The change counts with the next request. If you are an owner of the platform, the hosts that you add need no proof.
+    Changes apply to the next request. If you are a platform owner, hosts that you add need no domain verification.
     """
     person = call.caller.signed_in
     for_platform = call.request.needs_no_proof or (person is not None and person.is_platform_owner)
@@ -128,10 +130,11 @@ async def change_proxy(call: Call[ProxyPatch, None, ServicePath, Member], poster
 
 @endpoint.get(f"{_PROXY}/preview", caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, verb="proxy preview", tags=_TAGS)
 async def preview_proxy(call: Call[None, ProxyPreviewQuery, ServicePath, Member], postern: Postern) -> ProxyPreview:
-    """Check which rules apply to a path behind a proxy
+    """Preview the access rules for a path
 
-    The answer is what `/proxy/check` decides by. What follows a segment with a dot has to meet its own rule, too: `/index.php/admin` asks
-    for what `/admin` asks for. A query decides nothing, so rules cannot guard an application that finds its pages by it (`/?r=admin`).
+    The preview uses the same code as `/proxy/check`. If a segment contains a dot, the path after it must also satisfy its own rule:
+    `/index.php/admin` has the requirements of `/admin`. Rules ignore the query, so they cannot protect an application that selects its
+    pages by query (`/?r=admin`).
     """
     found = await postern.services.proxies.preview(call.caller, call.path.service_slug, call.query.path)
     return ProxyPreview(found.place, [str(one) for one in found.demands])

@@ -79,21 +79,25 @@ class ResourceServerPath(OrganizationPath, frozen=True):
 
 
 class ResourceScopeBody(msgspec.Struct, frozen=True):
-    """A scope of the API: what a token lets its holder do there."""
+    """A scope of the API."""
 
     name: _ScopeName
-    """1 to 100 visible ASCII characters other than " and \\. Scopes that mean the same for every API, such as `openid`, are refused."""
+    r"""The name: 1 to 100 visible ASCII characters other than " and \. Scopes with a fixed meaning for all APIs, such as `openid`, are
+    rejected.
+    """
     description: _ScopeText
-    """1 to 200 characters in plain words, without links and markup. People read it before they allow an application something."""
+    """A description, 1 to 200 characters, without links and markup. People read it on the consent page."""
     permission: Annotated[PermissionKey, example("orders.read")] | None = None
-    """A permission of the service that represents the API: a person must hold it, or the token does not have the scope."""
+    """The key of a permission of the service that represents the API. If a person does not have this permission, the token does not have
+    the scope.
+    """
     acr_values: Annotated[Sequence[Word], example([TWO_FACTORS])] = ()
-    """The sign-in must reach one of these (RFC 9470), or the token does not have the scope. The only value is
-    `http://schemas.openid.net/pape/policies/2007/06/multi-factor`, which asks for MFA. Empty for any sign-in.
+    """The required authentication levels (RFC 9470). If the sign-in reaches none of them, the token does not have the scope. The only value
+    is `http://schemas.openid.net/pape/policies/2007/06/multi-factor`, which requires MFA. Empty: any sign-in.
     """
     max_age: _MaxAge | None = None
-    """How old the sign-in may be when an application asks for the scope, in seconds: 60 to 2592000. The API compares `auth_time` of the
-    token afterwards, since a refresh is no new sign-in. Null for any age.
+    """The maximum age of the sign-in in seconds, 60 to 2592000, when an application requests the scope. Null: any age. The API must check
+    `auth_time` of later tokens itself, since a refresh is not a new sign-in.
     """
 
 
@@ -108,124 +112,132 @@ _Scopes = Annotated[Sequence[ResourceScopeBody], example([_EXAMPLE])]
 
 
 class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A new resource server."""
+    """The resource server to create."""
 
     identifier: _Identifier
-    """The URL of the API, which clients send as `resource` and tokens have as `aud`. It is compared byte by byte, so write it as programs
-    do: https, the host in small letters, no default port, no `.` and `..` in the path, no fragment, at most 500 characters. For
-    development, `http` on `localhost`, `127.0.0.1` and `[::1]` works inside the organization. The identifier never changes.
+    """The URL of the API. Clients send it as `resource`, and tokens contain it as `aud`. Values are compared byte by byte, so use the
+    normalized form: https, the host in lower case, no default port, no `.` and `..` in the path, and no fragment. At most 500 characters.
+    For development, `http` on `localhost`, `127.0.0.1` and `[::1]` works inside the organization. The identifier never changes.
     """
     name: _Name
-    """1 to 100 characters. People read it before they allow an application something."""
+    """The name, 1 to 100 characters. People read it on the consent page."""
     scopes: _Scopes = ()
-    """At most 100. Each name may appear once."""
+    """The scopes, at most 100. Names must be unique."""
     token_lifetime: _Lifetime | None = None
-    """How long tokens for the API live, in seconds: 60 to 86400. Null for as long as the installation's access tokens."""
+    """The lifetime of tokens for the API in seconds, 60 to 86400. Null: the lifetime of the installation's access tokens."""
     access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
-    """The algorithm that signs tokens for the API. Choose RS256 if the API's library knows nothing else."""
+    """The algorithm that signs tokens for the API. Use RS256 if the API's library supports no other."""
     service_slug: _Service | None = None
-    """The service that represents the API: its credentials introspect the API's tokens, and its permissions may guard scopes."""
+    """The slug of the service that represents the API. Its credentials introspect the API's tokens, and its permissions can guard scopes.
+    """
     admits: Admits = Admits.NAMED
-    """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
+    """The services that can request tokens: `all` services of the organization, or only the `named` ones."""
     admitted_services: _Slugs = ()
-    """The slugs of the named services. They count only if `admits` is `named`."""
+    """The slugs of the named services. Only used if `admits` is `named`."""
     metadata_clients: MetadataClients = MetadataClients.OFF
-    """Whether clients that describe themselves in a document may ask: `off` for no one's, `named` for those whose documents are at the
-    hosts of `metadata_hosts`, `any` for everyone's. The organization and the API must both let a client in.
+    """Which client ID metadata documents are allowed: `off` for none, `named` for those at the hosts in `metadata_hosts`, `any` for all.
+    Both the organization and the API must allow a client.
     """
     metadata_hosts: MetadataHosts = ()
-    """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`."""
+    """The hosts of client ID metadata documents, such as `claude.ai`, without their subdomains. For documents, only used if
+    `metadata_clients` is `named`.
+    """
     registered_clients: RegisteredClients = RegisteredClients.OFF
-    """Whether dynamically registered clients on people's own devices may sign people in: `on` lets them in where the API, or the
-    organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
+    """Whether dynamically registered clients are allowed (`on`). Both the organization and the API must allow them, and the operator must
+    have turned on dynamic client registration. They redirect to the person's own device, or to `metadata_hosts`.
     """
     exchanges: _Slugs = ()
-    """The slugs of services that may exchange the tokens of their own APIs for one for this API, and then call it in a person's name. The
-    person is not asked: you answer for these services.
+    """The slugs of services that can exchange tokens of their own APIs for tokens of this API. They can then call it for the person. The
+    person is not asked for consent: you are responsible for these services.
     """
 
 
 class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a resource server. Omitted fields keep their values; send at least one. A list replaces the old one."""
+    """The changes to a resource server. Omitted fields keep their values; send at least one. A list replaces the current one."""
 
     name: _Name | msgspec.UnsetType = msgspec.UNSET
-    """1 to 100 characters."""
+    """The name, 1 to 100 characters."""
     scopes: _Scopes | msgspec.UnsetType = msgspec.UNSET
-    """At most 100. What people have allowed of a scope that is gone is gone, too."""
+    """The scopes, at most 100. If a scope is removed, people's consents for it are deleted, too."""
     token_lifetime: _Lifetime | msgspec.UnsetType | None = msgspec.UNSET
-    """How long tokens for the API live, in seconds. Null for as long as the installation's access tokens."""
+    """The lifetime of tokens for the API in seconds. Null: the lifetime of the installation's access tokens."""
     access_token_alg: TokenAlgorithm | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs tokens for the API."""
     service_slug: _Service | msgspec.UnsetType | None = msgspec.UNSET
-    """The service that represents the API; null for none."""
+    """The slug of the service that represents the API; null for none."""
     admits: Admits | msgspec.UnsetType = msgspec.UNSET
-    """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
+    """The services that can request tokens: `all` services of the organization, or only the `named` ones."""
     admitted_services: _Slugs | msgspec.UnsetType = msgspec.UNSET
-    """The slugs of the named services. They count only if `admits` is `named`."""
+    """The slugs of the named services. Only used if `admits` is `named`."""
     metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether clients that describe themselves in a document may ask: `off` for no one's, `named` for those whose documents are at the
-    hosts of `metadata_hosts`, `any` for everyone's. The organization and the API must both let a client in.
+    """Which client ID metadata documents are allowed: `off` for none, `named` for those at the hosts in `metadata_hosts`, `any` for all.
+    Both the organization and the API must allow a client.
     """
     metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
-    """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`."""
+    """The hosts of client ID metadata documents, such as `claude.ai`, without their subdomains. For documents, only used if
+    `metadata_clients` is `named`.
+    """
     registered_clients: RegisteredClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether dynamically registered clients on people's own devices may sign people in: `on` lets them in where the API, or the
-    organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
+    """Whether dynamically registered clients are allowed (`on`). Both the organization and the API must allow them, and the operator must
+    have turned on dynamic client registration. They redirect to the person's own device, or to `metadata_hosts`.
     """
     exchanges: _Slugs | msgspec.UnsetType = msgspec.UNSET
-    """The slugs of services that may exchange tokens for one for this API. What a service has exchanged ends with its name here."""
+    """The slugs of services that can exchange tokens for tokens of this API. If you remove a service, the tokens that it exchanged are
+    revoked.
+    """
 
 
 class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource server, its state, and the proof to publish."""
+    """A resource server, its state, and the proof to publish for its host."""
 
     id: Id
     identifier: _Identifier
-    """The URL of the API, which clients send as `resource` and tokens have as `aud`."""
+    """The URL of the API. Clients send it as `resource`, and tokens contain it as `aud`."""
     name: _Name
-    """The name that people read before they allow an application something."""
+    """The name that people read on the consent page."""
     state: Annotated[ResourceState, example("waiting")]
-    """`waiting`: no one has shown whose host it is, and no tokens are made. `settling`: the identifier was another organization's, and no
-    tokens are made before `active_from`. `active`: tokens are made.
+    """`waiting`: the host is not verified, and no tokens are issued. `settling`: another organization had the identifier before, and no
+    tokens are issued before `active_from`. `active`: tokens are issued.
     """
     development: Annotated[bool, example(False)]
-    """Whether the address is on the developer's own machine. Other organizations may have the same one, so tokens for it name yours."""
+    """Whether the URL is on a developer's own machine. Other organizations can have the same URL, so tokens for it name your organization.
+    """
     scopes: _Scopes
-    """The scopes that clients may ask for."""
+    """The scopes that clients can request."""
     token_lifetime: _Lifetime | None
-    """How long tokens for the API live, in seconds. Null for as long as the installation's access tokens."""
+    """The lifetime of tokens for the API in seconds. Null: the lifetime of the installation's access tokens."""
     access_token_alg: Annotated[TokenAlgorithm, example("ES256")]
     """The algorithm that signs tokens for the API."""
     service_slug: _Service | None
-    """The service that represents the API; null for none."""
+    """The slug of the service that represents the API; null for none."""
     admits: Admits
-    """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
+    """The services that can request tokens: `all` services of the organization, or only the `named` ones."""
     admitted_services: _Slugs
     """The slugs of the named services, sorted."""
     metadata_clients: MetadataClients
-    """Whether clients that describe themselves in a document may ask. `all` of `admits` does not include them."""
+    """Which client ID metadata documents are allowed. `all` in `admits` does not include these clients."""
     metadata_hosts: MetadataHosts
-    """The hosts of these documents, sorted. Dynamically registered clients may lead there as well."""
+    """The hosts of client ID metadata documents, sorted. Dynamically registered clients can redirect to them, too."""
     registered_clients: RegisteredClients
-    """Whether dynamically registered clients may sign people in."""
+    """Whether dynamically registered clients are allowed."""
     exchanges: _Slugs
-    """The slugs of the services that may exchange tokens for one for this API, sorted."""
+    """The slugs of the services that can exchange tokens for tokens of this API, sorted."""
     verified_at: datetime | None
     """When the organization verified the host; null if it has not."""
     checked_at: datetime | None
-    """When Postern last looked for the proof."""
+    """When Postern last checked the proof."""
     approval_asked_at: datetime | None
-    """When the organization asked the owners of the platform for an approval; null if it does not wait for one."""
+    """When the organization requested approval from the platform owners; null if no request is pending."""
     approved_at: datetime | None
-    """When an owner of the platform approved the host in place of a proof; null if no one did."""
+    """When a platform owner approved the host in place of a proof; null if never."""
     active_from: datetime | None
-    """When the last token of the organization that had the identifier before is over; null if no other organization had it."""
+    """When the last token of the identifier's previous organization expires; null if no other organization had the identifier."""
     txt_name: Annotated[str, example("_postern-verification.api.acme.example")] | None
-    """The name of the TXT record that proves the host; null for a host that has no name in DNS."""
+    """The name of the TXT record that verifies the host; null for a host without a DNS name."""
     txt_value: VerificationToken | None
     """The value of the TXT record."""
     file_url: Annotated[str, example("https://api.acme.example/.well-known/postern-verification.txt")] | None
-    """The URL of the file that proves the host as well. `http` works, too. Postern does not follow redirects."""
+    """The URL of the file that verifies the host, as an alternative. `http` is also accepted. Postern does not follow redirects."""
     file_content: VerificationToken | None
     """The content of the file."""
     created_at: CreatedAt
@@ -234,9 +246,9 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.get(_SERVERS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_resource_servers(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[ResourceServerRecord]:
-    """List the resource servers of an organization, the oldest first
+    """List resource servers
 
-    You get all of them; an organization has at most 100.
+    Returns all resource servers of an organization, oldest first. An organization has at most 100.
     """
     servers = await postern.services.resource_servers.list(call.caller)
     return [resource_server_record(server, postern) for server in servers]
@@ -252,13 +264,15 @@ async def list_resource_servers(call: Call[None, None, OrganizationPath, Member]
     tags=_TAGS,
 )
 async def create_resource_server(call: Call[NewResourceServer, None, OrganizationPath, Member], postern: Postern) -> ResourceServerRecord:
-    """Register an API as the audience of tokens
+    """Create a resource server
 
-    One issuer serves all organizations, so no tokens are made before the organization has verified the host: publish the record or the file
-    from the answer, then verify the host. If the organization has verified the same host for something else, tokens are made at once. For a
-    host that has no name in DNS, ask the owners of the platform for an approval. A claim that waits keeps no other organization from the
-    identifier. An identifier that tokens were made for is never given to another organization, except to one that proves the host when the
-    earlier one had an approval alone.
+    Registers an API as the audience of tokens. One issuer serves all organizations, so no tokens are issued before the organization has
+    verified the host. Publish the TXT record or the file from the response, then verify the host. If the organization has already verified
+    the host for another object, tokens are issued immediately. For a host without a DNS name, request approval from the platform owners.
+
+    A pending resource server does not block the identifier for other organizations. After tokens were issued for an identifier, no other
+    organization can get it. The only exception: if your organization had only an approval, another organization can get it by verifying the
+    host.
     """
     body = call.body
     server = await postern.services.resource_servers.create(call.caller, body.identifier, _settings(body), call.actor)
@@ -269,7 +283,7 @@ async def create_resource_server(call: Call[NewResourceServer, None, Organizatio
 async def get_resource_server(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> ResourceServerRecord:
     """Get a resource server
 
-    Its state says whether tokens are made for it.
+    `state` says whether tokens are issued for it.
     """
     return resource_server_record(await postern.services.resource_servers.get(call.caller, _id(call.path)), postern)
 
@@ -280,7 +294,7 @@ async def change_resource_server(
 ) -> ResourceServerRecord:
     """Change a resource server
 
-    The change counts for the next token; tokens that were made stay as they are until they expire. The identifier never changes.
+    Changes apply to the next token. Issued tokens do not change until they expire. The identifier never changes.
     """
     changed = await postern.services.resource_servers.change(call.caller, _id(call.path), _change(call.body), call.actor)
     return resource_server_record(changed, postern)
@@ -288,11 +302,11 @@ async def change_resource_server(
 
 @endpoint.post(f"{_SERVER}/verify", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def verify_resource_server(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> DomainVerification:
-    """Verify the host of an API
+    """Verify the host of a resource server
 
-    Once Postern finds the proof, tokens are made for the API, and approvals that other organizations have on the host end. Leave the proof
-    published: Postern looks for it every week. When the proof is missing, the owners get an email; after two further days without the
-    proof, no more tokens are made.
+    If Postern finds the proof, tokens are issued for the API. Approvals that other organizations have for the host are revoked. Keep the
+    proof published: Postern checks it every week. If the proof is missing, the owners get an email. After 2 more days without the proof, no
+    more tokens are issued.
     """
     outcome = await postern.services.resource_servers.verify(call.caller, _id(call.path), call.actor)
     return DomainVerification(outcome.verified, outcome.message)
@@ -300,9 +314,9 @@ async def verify_resource_server(call: Call[None, None, ResourceServerPath, Memb
 
 @endpoint.post(f"{_SERVER}/ask-approval", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def request_resource_approval(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> ResourceServerRecord:
-    """Request approval of an API's host from platform owners
+    """Request approval of a resource server's host
 
-    For a host that you cannot prove. Until an owner of the platform approves it, no tokens are made. Asking again changes nothing.
+    For a host that you cannot verify. No tokens are issued until a platform owner approves the host. A repeated request has no effect.
     """
     return resource_server_record(await postern.services.resource_servers.ask_approval(call.caller, _id(call.path), call.actor), postern)
 
@@ -311,8 +325,7 @@ async def request_resource_approval(call: Call[None, None, ResourceServerPath, M
 async def delete_resource_server(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> NoBody:
     """Delete a resource server
 
-    No more tokens are made for the API, and none is refreshed. No other organization ever gets the identifier; yours may register it
-    again.
+    No more tokens are issued or refreshed for the API. No other organization ever gets the identifier, but yours can register it again.
     """
     await postern.services.resource_servers.delete(call.caller, _id(call.path), call.actor)
     return NO_BODY

@@ -40,27 +40,27 @@ class ServiceClaimPath(ServicePath, frozen=True):
 
 
 class NewServiceClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that the service gets besides the standard ones."""
+    """The custom claim to create."""
 
     name: _Name
-    """1 to 200 letters, digits and `_.:/#@~+-`. Names of the standards and of Postern's own tokens are refused, unless the claim goes into
-    `saml` alone.
+    """The name: 1 to 200 letters, digits and `_.:/#@~+-`. Names of standard claims and of Postern's own claims are rejected, unless the
+    claim is only in `saml`.
     """
     source: _Source
-    """What the claim is made of. `person_field`: a field of the installation, which is told only with the scope of the field.
-    `organization_field`: a field of your organization. `roles`, `permissions`, `teams`: what the person has in the service and the
-    organization. `organization`, `plan`, `features`, `constant`.
+    """The source of the value. `person_field`: a field of the installation, only with the scope of the field. `organization_field`: a field
+    of your organization. `roles`, `permissions`, `teams`: those of the person in the service and the organization. `organization`, `plan`,
+    `features`, `constant`.
     """
     argument: _Argument = None
-    """The key of the field, the part of the organization (`id`, `slug`, `name` or `role`), or the constant: at most 1024 bytes of JSON. The
-    other sources take none.
+    """The key of the field, the attribute of the organization (`id`, `slug`, `name` or `role`), or the constant: at most 1024 bytes of
+    JSON. Other sources have no argument.
     """
     into: _Into
-    """The places of the claim: `id_token`, `userinfo`, `access_token`, `saml`."""
+    """Where the claim is issued: `id_token`, `userinfo`, `access_token`, `saml`."""
 
 
 class ServiceClaimPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a claim. Omitted fields keep their values."""
+    """The changes to a custom claim. Omitted fields keep their values."""
 
     name: _Name | msgspec.UnsetType = msgspec.UNSET
     """The new name."""
@@ -69,51 +69,51 @@ class ServiceClaimPatch(msgspec.Struct, frozen=True, kw_only=True):
     argument: _Argument = msgspec.UNSET
     """The new argument."""
     into: _Into | msgspec.UnsetType = msgspec.UNSET
-    """The new places."""
+    """Where the claim is issued."""
 
 
 class ServiceClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that the service gets besides the standard ones."""
+    """A custom claim of the service."""
 
     id: Id
     name: _Name
-    """The name of the claim, or of the attribute in an assertion."""
+    """The name of the claim or SAML attribute."""
     source: _Source
-    """What the claim is made of."""
+    """The source of the value."""
     argument: _Argument
-    """The key of the field, the part of the organization, or the constant."""
+    """The key of the field, the attribute of the organization, or the constant."""
     into: _Into
-    """The places of the claim."""
+    """Where the claim is issued."""
     person_writes: Annotated[bool, example(False)] | None
-    """Whether the person may write the value of the field. Then the claim proves nothing, and must open nothing in your application. Null
-    for a claim that is made of no field, or of a field that is gone.
+    """Whether the person can edit the value of the field. If so, the claim proves nothing: do not use it for authorization. Null for a
+    claim without a field, or whose field was deleted.
     """
     created_at: CreatedAt
 
 
 @endpoint.get(_CLAIMS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_service_claims(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ServiceClaimRecord]:
-    """List the claims of a service, by name
+    """List custom claims
 
-    You get all claims; a service has at most 50.
+    Returns all custom claims of a service, sorted by name. A service has at most 50.
     """
     return [_record(claim) for claim in await postern.services.service_claims.list(call.caller, call.path.service_slug)]
 
 
 @endpoint.post(_CLAIMS, caller=_SET, keys=True, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_service_claim(call: Call[NewServiceClaim, None, ServicePath, Member], postern: Postern) -> ServiceClaimRecord:
-    """Add a claim to the tokens of a service
+    """Create a custom claim
 
-    The next token has the claim.
+    The claim takes effect with the next token.
     """
     return _record(await postern.services.service_claims.create(call.caller, call.path.service_slug, _wanted(call.body), call.actor))
 
 
 @endpoint.patch(_CLAIM, caller=_SET, keys=True, limit=UNLIMITED, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def change_service_claim(call: Call[ServiceClaimPatch, None, ServiceClaimPath, Member], postern: Postern) -> ServiceClaimRecord:
-    """Change a claim of a service
+    """Change a custom claim
 
-    Send at least one field. The next token has the changed claim.
+    Send at least one field. The change applies to the next token.
     """
     path = call.path
     claim = ServiceClaimId(path.claim_id)
@@ -122,9 +122,9 @@ async def change_service_claim(call: Call[ServiceClaimPatch, None, ServiceClaimP
 
 @endpoint.delete(_CLAIM, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, status=204, tags=_TAGS)
 async def delete_service_claim(call: Call[None, None, ServiceClaimPath, Member], postern: Postern) -> NoBody:
-    """Delete a claim of a service
+    """Delete a custom claim
 
-    The next token does not have the claim any more. Tokens that the application has keep it until they expire.
+    The next token no longer has the claim. Issued tokens keep it until they expire.
     """
     path = call.path
     await postern.services.service_claims.delete(call.caller, path.service_slug, ServiceClaimId(path.claim_id), call.actor)

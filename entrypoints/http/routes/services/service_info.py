@@ -23,7 +23,7 @@ _INFO = "/api/service/info"
 
 
 class ServiceInfoPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the service. An omitted field keeps its value. An API key can change nothing but the name."""
+    """The changes to the service. An omitted field keeps its value. An API key can change only the name."""
 
     name: Annotated[Name, example("Billing")] | msgspec.UnsetType = msgspec.UNSET
     """The new name, 1 to 100 characters."""
@@ -38,34 +38,34 @@ class ServiceInfoRecord(msgspec.Struct, frozen=True, kw_only=True):
     slug: Annotated[str, example("billing")]
     """The service's slug."""
     service_type: Annotated[ServiceType, example("web")]
-    """The kind of application."""
+    """The application type."""
     created_at: CreatedAt
     metadata: Annotated[Mapping[str, Any], example({"cost_center": "4711"})]
-    """The object that managers of services keep with the service. A key can only read it."""
+    """The metadata of the service. API keys have read-only access."""
     organization_metadata: Annotated[Mapping[str, Any], example({"contract": "A-17"})]
-    """The object that the service's organization keeps with itself. A key can only read it."""
+    """The metadata of the service's organization. API keys have read-only access."""
 
 
 class ServiceAnalyticsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures on the use of the service."""
+    """Statistics of the service."""
 
     total_users: Annotated[int, example(240)]
     """The number of users of the service."""
     total_subscriptions: Annotated[int, example(260)]
-    """The number of subscriptions, including ended ones, without deleted ones."""
+    """The number of subscriptions, including ended ones, excluding deleted ones."""
     active_subscriptions: Annotated[int, example(180)]
     """The number of active subscriptions."""
     total_logins_30d: Annotated[int, example(3100)]
-    """The number of sign-ins to the service in the last thirty days."""
+    """The number of sign-ins to the service in the last 30 days."""
     unique_users_30d: Annotated[int, example(190)]
-    """The number of different users who signed in to the service in the last thirty days."""
+    """The number of unique users who signed in to the service in the last 30 days."""
 
 
 @endpoint.get(_INFO, caller=key(Permission.READ_SERVICE), tags=_TAGS)
 async def get_service_info(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
-    """Get the service that the API key belongs to
+    """Get the service of an API key
 
-    The response has the metadata of the service and of its organization, too. A key can read both, and change neither.
+    Returns the service, with its own metadata and that of its organization. API keys have read-only access to both.
     """
     holder = call.caller
     kept = await postern.services.service_info.metadata(holder)
@@ -74,9 +74,9 @@ async def get_service_info(call: Call[None, None, None, KeyHolder], postern: Pos
 
 @endpoint.patch(_INFO, caller=key(Permission.WRITE_SERVICE), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_service_info(call: Call[ServiceInfoPatch, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
-    """Rename the service
+    """Change the service of an API key
 
-    If you leave out the name, nothing changes, and you get the service as it is.
+    Only the name can change. If the name is omitted, nothing changes, and the response has the current service.
     """
     given = call.body.name
     info = postern.services.service_info
@@ -86,9 +86,9 @@ async def change_service_info(call: Call[ServiceInfoPatch, None, None, KeyHolder
 
 @endpoint.get("/api/service/analytics", caller=key(Permission.READ_ANALYTICS), tags=_TAGS)
 async def get_service_analytics(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceAnalyticsRecord:
-    """Get figures on how much the service is used
+    """Get the statistics of a service
 
-    Users and subscriptions are counted now, sign-ins over the last thirty days.
+    Returns current numbers of users and subscriptions, and sign-ins of the last 30 days.
     """
     found = await postern.services.service_analytics.get(call.caller)
     return _analytics(found)

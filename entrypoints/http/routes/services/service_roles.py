@@ -49,19 +49,19 @@ class ServicePermissionPath(ServicePath, frozen=True):
 
 
 class NewServicePermission(msgspec.Struct, frozen=True):
-    """A permission of the service."""
+    """The permission to create."""
 
     key: Annotated[PermissionKey, example("invoices:write")]
-    """1 to 80 of a-z, 0-9, _, ., : and -. The key never changes, and no other permission of the service ever gets it."""
+    """The key: 1 to 80 of a-z, 0-9, _, ., : and -. The key never changes, and is never reused in the service."""
     description: Annotated[RoleDescription, example("Write and send invoices")] = ""
-    """Up to 500 characters."""
+    """A description, up to 500 characters."""
 
 
 class ServicePermissionPatch(msgspec.Struct, frozen=True):
-    """A change of a permission."""
+    """The changes to a permission."""
 
     description: Annotated[RoleDescription, example("Write and send invoices")]
-    """Up to 500 characters."""
+    """A description, up to 500 characters."""
 
 
 class ServicePermissionRecord(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class ServicePermissionRecord(msgspec.Struct, frozen=True):
 
     id: Id
     key: Annotated[str, example("invoices:write")]
-    """The permission's name in tokens. It never changes."""
+    """The key of the permission in tokens. It never changes."""
     description: Annotated[str, example("Write and send invoices")]
     """A description of the permission."""
     created_at: CreatedAt
@@ -77,9 +77,9 @@ class ServicePermissionRecord(msgspec.Struct, frozen=True):
 
 @endpoint.get(_PERMISSIONS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_service_permissions(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ServicePermissionRecord]:
-    """List the permissions of a service, by key
+    """List permissions of a service
 
-    You get all of them; a service has at most 1000.
+    Returns all permissions, sorted by key. A service has at most 1000.
     """
     return [_record(one) for one in await postern.services.permissions.list(call.caller, call.path.service_slug)]
 
@@ -96,9 +96,9 @@ async def list_service_permissions(call: Call[None, None, ServicePath, Member], 
 async def create_service_permission(
     call: Call[NewServicePermission, None, ServicePath, Member], postern: Postern
 ) -> ServicePermissionRecord:
-    """Add a permission to a service
+    """Create a permission
 
-    No one has the permission yet: give it to a role of the service. Postern does nothing with a permission but tell it to the application.
+    Until a role contains the permission, no one has it. Postern only passes permissions to the application, which enforces them.
     """
     body = call.body
     return _record(await postern.services.permissions.create(call.caller, call.path.service_slug, body.key, body.description, call.actor))
@@ -110,9 +110,9 @@ async def create_service_permission(
 async def change_service_permission(
     call: Call[ServicePermissionPatch, None, ServicePermissionPath, Member], postern: Postern
 ) -> ServicePermissionRecord:
-    """Describe a permission again
+    """Change a permission
 
-    The key of a permission never changes, so applications continue to know it.
+    Changes the description. The key never changes, so that applications can rely on it.
     """
     path = call.path
     return _record(
@@ -126,7 +126,7 @@ async def change_service_permission(
 async def delete_service_permission(call: Call[None, None, ServicePermissionPath, Member], postern: Postern) -> NoBody:
     """Delete a permission
 
-    The service's roles lose it, and an application that asks is told so with the next request. Its key is not used again.
+    The permission is removed from the service's roles, and no longer returned from the next request. Its key is never reused.
     """
     path = call.path
     await postern.services.permissions.delete(call.caller, path.service_slug, path.permission_key, call.actor)
@@ -147,31 +147,31 @@ class ServiceRolePath(ServicePath, frozen=True):
 
 
 class NewServiceRole(msgspec.Struct, frozen=True):
-    """A role of the service."""
+    """The role to create."""
 
     slug: Annotated[RoleSlug, example("editor")]
-    """1 to 50 of a-z, 0-9, - and _. The slug never changes, and no other role of the service ever gets it."""
+    """The slug: 1 to 50 of a-z, 0-9, - and _. The slug never changes, and is never reused in the service."""
     name: Annotated[Name, example("Editor")]
-    """1 to 100 characters."""
+    """The name, 1 to 100 characters."""
     permissions: Annotated[Sequence[Word], example(["invoices:write"])] = ()
-    """The keys of the role's permissions. The service must have them."""
+    """The keys of the role's permissions. The permissions must exist in the service."""
     description: Annotated[RoleDescription, example("Writes invoices")] = ""
-    """Up to 500 characters."""
+    """A description, up to 500 characters."""
     given_to_everybody: bool = False
-    """Whether everyone who signs in to the service holds the role. Such a role lets no one in."""
+    """Whether everyone who signs in to the service has the role. Such a role does not allow anyone to sign in."""
 
 
 class ServiceRolePatch(msgspec.Struct, frozen=True):
-    """A change of a role. Omitted fields keep their values."""
+    """The changes to a role. Omitted fields keep their values."""
 
     name: Annotated[Name, example("Editor")] | msgspec.UnsetType = msgspec.UNSET
-    """1 to 100 characters."""
+    """The name, 1 to 100 characters."""
     permissions: Annotated[Sequence[Word], example(["invoices:write"])] | msgspec.UnsetType = msgspec.UNSET
-    """The keys of the role's permissions. The list replaces the old one."""
+    """The keys of the role's permissions. The list replaces the current one."""
     description: Annotated[RoleDescription, example("Writes invoices")] | msgspec.UnsetType = msgspec.UNSET
-    """Up to 500 characters."""
+    """A description, up to 500 characters."""
     given_to_everybody: Annotated[bool, example(False)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether everyone who signs in to the service holds the role."""
+    """Whether everyone who signs in to the service has the role."""
 
 
 class ServiceRoleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +179,7 @@ class ServiceRoleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     slug: Annotated[str, example("editor")]
-    """The role's name in tokens. It never changes."""
+    """The slug of the role in tokens. It never changes."""
     name: Annotated[str, example("Editor")]
     """The role's name."""
     description: Annotated[str, example("Writes invoices")]
@@ -187,16 +187,16 @@ class ServiceRoleRecord(msgspec.Struct, frozen=True, kw_only=True):
     permissions: Annotated[Sequence[str], example(["invoices:write"])]
     """The keys of the role's permissions, sorted."""
     given_to_everybody: Annotated[bool, example(False)]
-    """Whether everyone who signs in to the service holds the role."""
+    """Whether everyone who signs in to the service has the role."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
 
 @endpoint.get(_ROLES, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_service_roles(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ServiceRoleRecord]:
-    """List the roles of a service, by slug
+    """List roles of a service
 
-    You get all of them; a service has at most 200.
+    Returns all roles, sorted by slug. A service has at most 200.
     """
     return [_record_service_role(role) for role in await postern.services.service_roles.list(call.caller, call.path.service_slug)]
 
@@ -211,9 +211,9 @@ async def list_service_roles(call: Call[None, None, ServicePath, Member], poster
     tags=_TAGS,
 )
 async def create_service_role(call: Call[NewServiceRole, None, ServicePath, Member], postern: Postern) -> ServiceRoleRecord:
-    """Add a role to a service
+    """Create a role
 
-    The role counts in the service's application alone. Assign it to people, to roles of the organization or to teams.
+    The role applies only to this service. Assign it to people, to roles of the organization or to teams.
     """
     return _record_service_role(
         await postern.services.service_roles.create(call.caller, call.path.service_slug, _wanted(call.body), call.actor)
@@ -222,9 +222,9 @@ async def create_service_role(call: Call[NewServiceRole, None, ServicePath, Memb
 
 @endpoint.get(_ROLE, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def get_service_role(call: Call[None, None, ServiceRolePath, Member], postern: Postern) -> ServiceRoleRecord:
-    """Get one of a service's roles
+    """Get a role of a service
 
-    The response has the permissions that the role gives.
+    Returns the role and its permissions.
     """
     return _record_service_role(await postern.services.service_roles.get(call.caller, call.path.service_slug, call.path.role_slug))
 
@@ -235,7 +235,7 @@ async def get_service_role(call: Call[None, None, ServiceRolePath, Member], post
 async def change_service_role(call: Call[ServiceRolePatch, None, ServiceRolePath, Member], postern: Postern) -> ServiceRoleRecord:
     """Change a role of a service
 
-    An application that asks is told the change with the next request; tokens have it when they are made again.
+    Applications that check permissions see the change with the next request. Tokens contain it when they are next issued.
     """
     path, change = call.path, _change(call.body)
     return _record_service_role(
@@ -247,8 +247,8 @@ async def change_service_role(call: Call[ServiceRolePatch, None, ServiceRolePath
 async def delete_service_role(call: Call[None, None, ServiceRolePath, Member], postern: Postern) -> NoBody:
     """Delete a role of a service
 
-    Its assignments end with it. A service with the policy `assigned` refuses the people who hold none of its roles any more, with the next
-    request. The slug is not used again.
+    Its assignments are deleted, too. If the service has the sign-in policy `assigned`, people without another of its roles are denied from
+    the next request. The slug is never reused.
     """
     await postern.services.service_roles.delete(call.caller, call.path.service_slug, call.path.role_slug, call.actor)
     return NO_BODY
@@ -273,40 +273,40 @@ class AssignmentsQuery(msgspec.Struct, frozen=True, kw_only=True):
     role: Annotated[Slug, example("editor")] | None = None
     """Only assignments of this role of the service."""
     user_id: UserUuid | None = None
-    """Only assignments to this person, not to the person's teams and roles."""
+    """Only direct assignments to this person, not assignments through teams and roles."""
     after: UUID | None = None
-    """The `next` of the page before."""
+    """The `next` value of the previous page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The maximum number of entries to return. Values above the maximum are rejected."""
 
 
 class NewAssignment(msgspec.Struct, frozen=True, kw_only=True):
-    """A role of the service, and exactly one of a person, a role of the organization and a team."""
+    """The role assignment to create: exactly one of `user_id`, `organization_role` and `team`."""
 
     role: Annotated[Slug, example("editor")]
     """The slug of the service's role."""
     user_id: UserUuid | None = None
-    """A member of the organization, or a user of the service."""
+    """The ID of a member of the organization, or of a user of the service."""
     organization_role: Annotated[Slug, example("admin")] | None = None
-    """The slug of a role of the organization: everyone who has exactly this role, as a member or by a team, holds the service's role."""
+    """The slug of a role of the organization. Everyone with exactly this role, directly or through a team, has the service's role."""
     team: Annotated[Slug, example("support")] | None = None
-    """The slug of a team: everyone in it holds the service's role."""
+    """The slug of a team. All its members have the service's role."""
 
 
 class AssignmentRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An assignment of a role of the service. One of `user_id`, `organization_role` and `team` is set, and the others are null."""
+    """A role assignment. One of `user_id`, `organization_role` and `team` is set; the others are null."""
 
     id: Id
     role: Annotated[str, example("editor")]
     """The slug of the service's role."""
     user_id: UUID | None = None
-    """The person who holds the role."""
+    """The ID of the person who has the role."""
     email: Annotated[str | None, example("ada@example.org")] = None
-    """The person's email address, in lists, if you may see end users."""
+    """The person's email address. Only in lists, and only if you can view end users."""
     organization_role: Annotated[str | None, example("admin")] = None
-    """The slug of the organization's role whose people hold the role."""
+    """The slug of the organization's role whose holders have the role."""
     team: Annotated[str | None, example("support")] = None
-    """The slug of the team whose members hold the role."""
+    """The slug of the team whose members have the role."""
     created_at: CreatedAt
 
 
@@ -314,16 +314,17 @@ class AssignmentList(msgspec.Struct, frozen=True):
     """One page of assignments."""
 
     assignments: Sequence[AssignmentRecord]
-    """The assignments on this page, the oldest first."""
+    """The assignments on this page, oldest first."""
     next: UUID | None
     """Send it as `after` to get the next page; null on the last page."""
 
 
 @endpoint.get(_ASSIGNMENTS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, tags=_TAGS)
 async def list_assignments(call: Call[None, AssignmentsQuery, ServicePath, Member], postern: Postern) -> AssignmentList:
-    """List the assignments of a service's roles, the oldest first
+    """List role assignments
 
-    Each gives the role to a person, to a role of the organization, or to a team. Filter by `role` or `user_id`.
+    Returns the role assignments of a service, oldest first. Each assigns a role to a person, to a role of the organization, or to a team.
+    Filter by `role` or `user_id`.
     """
     query = call.query
     page = await postern.services.assignments.list(
@@ -349,11 +350,11 @@ async def list_assignments(call: Call[None, AssignmentsQuery, ServicePath, Membe
     tags=_TAGS,
 )
 async def create_assignment(call: Call[NewAssignment, None, ServicePath, Member], postern: Postern) -> AssignmentRecord:
-    """Assign a role of a service
+    """Create a role assignment
 
-    To a person, to everyone with a role of the organization, or to a team. What was assigned to a person ends with the membership or with
-    the use of the service. Only the owner of the organization may assign a role to a team that a directory fills, or to a role that such a
-    team has, and must have reauthenticated recently.
+    Assigns a role to a person, to everyone with a role of the organization, or to a team. An assignment to a person ends with the
+    membership, or when the person is no longer a user of the service. If a directory manages a team, only the organization's owner can
+    assign a role to it or to its organization role. This requires a recent sign-in or reauthentication.
     """
     body = call.body
     wanted = WantedAssignee(None if body.user_id is None else UserId(body.user_id), body.organization_role, body.team)
@@ -374,10 +375,10 @@ async def create_assignment(call: Call[NewAssignment, None, ServicePath, Member]
     tags=_TAGS,
 )
 async def delete_assignment(call: Call[None, None, AssignmentPath, Member], postern: Postern) -> NoBody:
-    """Delete an assignment
+    """Delete a role assignment
 
-    It counts with the next request. Of a person to whom no role of the service is assigned any more, a service with the policy `assigned`
-    refuses every request; if the assignment was the person's own, their sessions in the service end.
+    The change applies to the next request. If the service has the sign-in policy `assigned`, people without another of its roles are
+    denied. If the assignment was directly to the person, the person's sessions in the service are also revoked.
     """
     path = call.path
     await postern.services.assignments.remove(call.caller, path.service_slug, AssignmentId(path.assignment_id), call.actor)

@@ -31,7 +31,7 @@ _SUBSCRIPTION = "/api/service/subscriptions/{user_id}"
 
 class SubscriptionsQuery(OffsetPaging, frozen=True, kw_only=True):
     status: SubscriptionStatus | None = None
-    """Only subscriptions in this state."""
+    """Only subscriptions with this status."""
 
 
 class SubscriptionPath(msgspec.Struct, frozen=True):
@@ -39,22 +39,22 @@ class SubscriptionPath(msgspec.Struct, frozen=True):
 
 
 class NewSubscription(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription of a user to a plan."""
+    """The subscription to create."""
 
     user_id: UserUuid
     plan_id: UUID
     """The plan's ID."""
     status: SubscriptionStatus = SubscriptionStatus.ACTIVE
-    """The first state of the subscription."""
+    """The initial status of the subscription."""
     current_period_end: Moment | msgspec.UnsetType = msgspec.UNSET
-    """When the current period ends, with the UTC offset; by default thirty days from now."""
+    """When the current period ends, with the UTC offset. The default is 30 days from now."""
 
 
 class SubscriptionPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a subscription. Omitted fields keep their values."""
+    """The changes to a subscription. Omitted fields keep their values."""
 
     status: Annotated[SubscriptionStatus, example("active")] | msgspec.UnsetType = msgspec.UNSET
-    """The new state."""
+    """The new status."""
     current_period_end: Moment | msgspec.UnsetType = msgspec.UNSET
     """When the current period ends, with the UTC offset."""
 
@@ -69,7 +69,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     plan_name: Annotated[str, example("Team")]
     """The plan's name."""
     status: SubscriptionStatus
-    """The state of the subscription."""
+    """The status of the subscription."""
     current_period_end: datetime
     """When the current period ends."""
 
@@ -78,17 +78,17 @@ class SubscriptionList(msgspec.Struct, frozen=True):
     """One page of subscriptions."""
 
     subscriptions: Sequence[SubscriptionRecord]
-    """The subscriptions on this page, the oldest first."""
+    """The subscriptions on this page, oldest first."""
     total: Total
 
 
 @endpoint.get(_SUBSCRIPTIONS, caller=key(Permission.READ_SUBSCRIPTIONS), tags=_TAGS)
 async def list_subscriptions(call: Call[None, SubscriptionsQuery, None, KeyHolder], postern: Postern) -> SubscriptionList:
-    """List the subscriptions to the service, the oldest first
+    """List subscriptions
 
-    The list includes ended subscriptions. A user may have several subscriptions, but at most one that is active or past due. For up to a
-    minute after the period of a subscription has ended, the filter `active` may still find the subscription; its record already says
-    `expired`.
+    Returns the subscriptions to the service, oldest first, including ended ones. A user can have several subscriptions, but at most one
+    that is active or past due. For up to 1 minute after the period of a subscription ends, the filter `active` can still return it. Its
+    `status` is already `expired`.
     """
     asked = call.query
     found = await postern.services.subscriptions.list(call.caller, asked.status, asked.limit, asked.offset)
@@ -103,10 +103,10 @@ async def list_subscriptions(call: Call[None, SubscriptionsQuery, None, KeyHolde
     tags=_TAGS,
 )
 async def create_subscription(call: Call[NewSubscription, None, None, KeyHolder], postern: Postern) -> SubscriptionRecord:
-    """Subscribe a user of the service to a plan
+    """Create a subscription
 
-    A user has at most one subscription that is active or past due; the answer to a second one is 409. A subscription that you create as
-    active, with a period that has already ended, is `expired` from the beginning.
+    Subscribes a user of the service to a plan. A user can have at most one subscription that is active or past due. For a second one, the
+    response is 409. If you create an active subscription whose period has already ended, its status is `expired` from the start.
     """
     body = call.body
     subscription = await postern.services.subscriptions.create(
@@ -124,7 +124,7 @@ async def create_subscription(call: Call[NewSubscription, None, None, KeyHolder]
 async def get_user_subscription(call: Call[None, None, SubscriptionPath, KeyHolder], postern: Postern) -> SubscriptionRecord:
     """Get a user's subscription
 
-    Returns the subscription that is active or past due; if there is none, the latest one.
+    Returns the subscription that is active or past due. If there is none, returns the latest one.
     """
     return _record(await postern.services.subscriptions.get(call.caller, UserId(call.path.user_id)))
 
@@ -133,8 +133,8 @@ async def get_user_subscription(call: Call[None, None, SubscriptionPath, KeyHold
 async def change_subscription(call: Call[SubscriptionPatch, None, SubscriptionPath, KeyHolder], postern: Postern) -> SubscriptionRecord:
     """Change a user's subscription
 
-    This changes the subscription that is active or past due; if there is none, the latest one. To renew an expired subscription, send
-    `status` and `current_period_end`. The user's next access token carries the change.
+    Changes the subscription that is active or past due. If there is none, changes the latest one. To renew an expired subscription, send
+    `status` and `current_period_end`. The user's next access token contains the change.
     """
     subscription = await postern.services.subscriptions.change(
         call.caller,
@@ -148,9 +148,9 @@ async def change_subscription(call: Call[SubscriptionPatch, None, SubscriptionPa
 
 @endpoint.delete(_SUBSCRIPTION, caller=key(Permission.DELETE_SUBSCRIPTIONS), limit=UNLIMITED, status=204, tags=_TAGS)
 async def delete_subscription(call: Call[None, None, SubscriptionPath, KeyHolder], postern: Postern) -> NoBody:
-    """Delete all subscriptions of a user
+    """Delete a user's subscriptions
 
-    Ended subscriptions are deleted, too. To keep them on record, change the subscription to `cancelled` instead.
+    Deletes all subscriptions of the user, including ended ones. To keep a record, set the `status` to `cancelled` instead.
     """
     await postern.services.subscriptions.delete(call.caller, UserId(call.path.user_id), call.actor)
     return NO_BODY

@@ -43,21 +43,21 @@ class ServiceUserPath(msgspec.Struct, frozen=True):
 
 
 class NewServiceUser(msgspec.Struct, frozen=True):
-    """The URL of the user."""
+    """The user to add to the service."""
 
     email: EmailText
     """The user's email address."""
 
 
 class ServiceUserPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a user. An omitted field keeps its value."""
+    """The changes to a user. Omitted fields keep their values."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
-    """The new email address. Send it alone, since it may be refused for reasons of its own."""
+    """The new email address. Send it in a separate request, since it has additional conditions."""
     metadata: MetadataObject | msgspec.UnsetType = msgspec.UNSET
-    """What your service keeps of the user, in place of the old metadata: at most 4096 bytes of JSON, nested 5 deep."""
+    """The metadata that your service stores about the user, at most 4096 bytes of JSON, nested 5 deep. It replaces the current metadata."""
     profile: Values | msgspec.UnsetType = msgspec.UNSET
-    """Values of the organization's fields, by key, as far as `service` is in `written_by`; null removes a value."""
+    """The values of the organization's fields, by key. Each field must have `service` in `written_by`. Null removes a value."""
 
 
 class ServiceUserRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,10 +71,10 @@ class ServiceUserRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceUserDetailRecord(ServiceUserRecord, frozen=True, kw_only=True):
-    """A user of the service, with what the service and its organization keep of the user."""
+    """A user of the service, with the metadata of the service and the profile fields of its organization."""
 
     metadata: MetadataObject
-    """What your service keeps of the user. No one else sees it but those who manage the organization's end users."""
+    """The metadata that your service stores about the user. Only your service, and members who can manage end users, can see it."""
     profile: Values
     """The values of the organization's fields, by key."""
 
@@ -83,16 +83,15 @@ class ServiceUserList(msgspec.Struct, frozen=True):
     """One page of users."""
 
     users: Sequence[ServiceUserRecord]
-    """The users on this page, in the order in which they came to the service."""
+    """The users on this page, in the order in which they became users of the service."""
     total: Total
 
 
 @endpoint.get(_USERS, caller=key(Permission.READ_USERS), tags=_TAGS)
 async def list_service_users(call: Call[None, OffsetPaging, None, KeyHolder], postern: Postern) -> ServiceUserList:
-    """List the users of the service
+    """List users of the service
 
-    You get every user who signed in to the service, and every user whom you created with `POST`, in the order in which they became users of
-    the service.
+    Returns all users who signed in to the service or were added with `POST`. They are sorted by when they became users of the service.
     """
     found = await postern.services.service_users.list(call.caller, call.query.limit, call.query.offset)
     return ServiceUserList([_record(user) for user in found.items], found.total)
@@ -102,10 +101,10 @@ async def list_service_users(call: Call[None, OffsetPaging, None, KeyHolder], po
 async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder], postern: Postern) -> ServiceUserRecord:
     """Add a user to the service
 
-    If the address already has an account, this account becomes a user of the service, and the answer shows it unchanged. Otherwise Postern
-    creates an account without a password. The account's person gets in by resetting the password, by an invitation, or with an external
-    account of the same email address. Postern sends no mail. You may repeat this: the response is the same user each time, and no error. A
-    key may do this 60 times at once, then once a second.
+    If the email address has an account, this account becomes a user of the service, and the response has the unchanged account. Otherwise,
+    Postern creates an account without a password. To sign in, the person resets the password, accepts an invitation, or uses an external
+    account with the same email address. Postern sends no email. The request can be repeated: the response has the same user each time. An
+    API key can send 60 requests at once, then one per second.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     return _record(await postern.services.service_users.add(call.caller, email, call.actor))
@@ -115,18 +114,19 @@ async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder],
 async def get_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserDetailRecord:
     """Get a user of the service
 
-    The response has what the service and its organization keep of the user. Someone who is no user of the service is not found.
+    Returns the user with the metadata of the service and the profile fields of its organization. For anyone who is not a user of the
+    service, the response is 404.
     """
     return _whole(await postern.services.service_users.detail(call.caller, UserId(call.path.user_id)))
 
 
 @endpoint.patch(_USER, caller=key(Permission.WRITE_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserDetailRecord:
-    """Change a user's data or email address
+    """Change a user of the service
 
-    A change of the address is only possible if a key of this service created the account, no one has verified the address, and the account
-    belongs to no organization, no other service and no platform owner. The new email address counts as unverified, and all of the user's
-    sessions and magic links end. Postern notifies the old address by email.
+    To change the email address, several conditions must be met. An API key of this service created the account, and no one has verified the
+    email address. The account is not a member of an organization, a user of another service, or a platform owner. The new email address is
+    unverified. All sessions and magic links of the user are revoked, and Postern notifies the old email address.
     """
     body, users, user = call.body, postern.services.service_users, UserId(call.path.user_id)
     email = None if isinstance(body.email, msgspec.UnsetType) else email_field(body.email, postern.foundation.email_syntax)
@@ -142,10 +142,9 @@ async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath
 async def delete_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> NoBody:
     """Delete a user of the service
 
-    Postern deletes all that the service has about the user: subscriptions, sessions, sign-ins. If a key of this service created the account
-    and no one else holds it, Postern deletes the account as well, unless the person has a subscription at another organization; otherwise
-    the account stays, and is no longer a user of this service. This cannot be undone. You cannot delete owners of organizations or of the
-    platform.
+    Deletes all data of the service about the user: subscriptions, sessions and sign-ins. The account is deleted, too, if an API key of this
+    service created it and no one else uses it. Otherwise, or while the person has a subscription at another organization, the account stays
+    and is no longer a user of this service. You cannot delete owners of organizations or platform owners. This cannot be undone.
     """
     await postern.services.service_users.delete(call.caller, UserId(call.path.user_id), call.actor)
     return NO_BODY
@@ -158,7 +157,7 @@ _record = shown(ServiceUser, ServiceUserRecord, named={"email": "email.address"}
 
 
 class RoleGrant(msgspec.Struct, frozen=True):
-    """An assignment that gives a person a role: to the person, if neither a team nor a role of the organization is named."""
+    """An assignment that gives the user a role. If neither a team nor a role of the organization is set, it is directly to the user."""
 
     assignment_id: UUID
     """The assignment's ID."""
@@ -169,69 +168,71 @@ class RoleGrant(msgspec.Struct, frozen=True):
 
 
 class ServiceUserRole(msgspec.Struct, frozen=True):
-    """A role that a user of the service holds."""
+    """A role of a user of the service."""
 
     slug: Annotated[str, example("editor")]
     """The role's slug."""
     permissions: Annotated[Sequence[str], example(["invoices:write"])]
     """The keys of the role's permissions, sorted."""
     given_to_everybody: Annotated[bool, example(False)]
-    """Whether everyone who signs in to the service holds the role."""
+    """Whether everyone who signs in to the service has the role."""
     given_by: Sequence[RoleGrant]
-    """The assignments that give the role to the user, the oldest first."""
+    """The assignments that give the user the role, oldest first."""
 
 
 class ServiceUserRights(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user of the service may do in it."""
+    """The roles, permissions and teams of a user in a service."""
 
     user_id: UserUuid
     barred: Annotated[BlockReason | None, example(None)]
-    """Why the user holds no role now, whatever is assigned: the account is deactivated, or the service does not admit the user; else null.
-    Of people who never came to the service or its organization by themselves, this does not say whether the account is deactivated.
+    """Why the user currently has no roles, whatever is assigned: the account is deactivated, or the service does not admit the user. Null
+    otherwise. If the user has never signed in to the service nor confirmed a membership, this does not show whether the account is
+    deactivated.
     """
     roles: Sequence[ServiceUserRole]
-    """The roles that the user holds, by slug."""
+    """The user's roles, sorted by slug."""
     permissions: Annotated[Sequence[str], example(["invoices:write"])]
-    """The permissions that these roles have, sorted."""
+    """The permissions of these roles, sorted."""
     teams: Annotated[Sequence[str], example(["support"])]
-    """The slugs of the organization's teams that the user is in, sorted."""
+    """The slugs of the user's teams in the organization, sorted."""
 
 
 class PermissionCheck(msgspec.Struct, frozen=True):
-    """A user of the service, and a permission."""
+    """The user and the permission to check."""
 
     user_id: UserUuid
     permission: Annotated[str, msgspec.Meta(max_length=200), example("invoices:write")]
-    """The permission's key."""
+    """The key of the permission."""
 
 
 class PermissionCheckReason(msgspec.Struct, frozen=True, kw_only=True):
-    """The reason of an answer."""
+    """The reason for the result."""
 
     reason: Annotated[RightsReason, example("role")]
-    """`role`: a role gives the permission. Otherwise the service has no such permission, the account is deactivated, the service does not
-    admit the user, or none of the user's roles has the permission.
+    """`role`: a role of the user has the permission. Otherwise: the service has no such permission, the account is deactivated, the service
+    does not admit the user, or no role has it.
     """
     role: Annotated[str | None, example("editor")]
-    """The slug of a role that gives the permission."""
+    """The slug of a role that has the permission."""
     given_by: RoleGrant | None
-    """An assignment that gives the user this role; null if everyone holds the role."""
+    """An assignment that gives the user this role; null if everyone has the role."""
 
 
 class PermissionCheckResult(msgspec.Struct, frozen=True):
-    """Whether the user has the permission, and why."""
+    """The result of the check, and the reason."""
 
     allowed: Annotated[bool, example(True)]
     """Whether the user has the permission."""
     because: PermissionCheckReason
-    """The reason."""
+    """The reason for the result."""
 
 
 @endpoint.get("/api/service/users/{user_id}/rights", caller=key(Permission.READ_USERS), tags=_TAGS)
 async def get_service_user_rights(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserRights:
-    """Get the roles, permissions and teams of a user of the service
+    """Get the rights of a user of the service
 
-    Each role names the assignments that give it. The response is never older than the request.
+    Returns the user's roles, permissions and teams. Each role has the assignments that give it to the user. The response is never older
+    than the request.
     """
     user = UserId(call.path.user_id)
     explained = await postern.services.rights.explain(call.caller, user)
@@ -246,9 +247,9 @@ async def get_service_user_rights(call: Call[None, None, ServiceUserPath, KeyHol
 
 @endpoint.post("/api/service/check", caller=key(Permission.READ_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def check_permission(call: Call[PermissionCheck, None, None, KeyHolder], postern: Postern) -> PermissionCheckResult:
-    """Check whether a user of the service has a permission
+    """Check a user's permission
 
-    For servers that ask at each act and keep no rights. The response is never older than the request.
+    For servers that check each action and do not cache permissions. The response is never older than the request.
     """
     verdict = await postern.services.rights.check(call.caller, UserId(call.body.user_id), call.body.permission)
     by = None if verdict.by is None else _grant(verdict.by)

@@ -81,149 +81,157 @@ class ServicesQuery(msgspec.Struct, frozen=True, kw_only=True):
     service_type: ServiceType | None = None
     """Only services of this type."""
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """The maximum number of services to return; all of them by default. There is no upper limit."""
+    """The maximum number of services to return. The default is all; there is no upper limit."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] = 0
     """The number of services to skip."""
 
 
 class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A new service."""
+    """The service to create."""
 
     slug: Annotated[ServiceSlug, example("billing")]
-    """1 to 50 of a-z, 0-9 and -, with a letter or digit at both ends. The slug never changes."""
+    """The slug: 1 to 50 of a-z, 0-9 and -, with a letter or digit at both ends. The slug never changes."""
     name: Annotated[Name, example("Billing")]
-    """1 to 100 characters."""
+    """The name, 1 to 100 characters."""
     service_type: Annotated[ServiceType, example("web")]
-    """The kind of application."""
+    """The application type."""
     codehost_scopes: Annotated[Sequence[Word], example(["read:user"])] | None = None
-    """The scopes to ask codehost for; its usual ones if omitted."""
+    """The scopes to request from codehost; the default scopes if omitted."""
     websuite_scopes: Annotated[Sequence[Word], example(["openid", "email"])] | None = None
-    """The scopes to ask websuite for; its usual ones if omitted."""
+    """The scopes to request from websuite; the default scopes if omitted."""
     officesuite_scopes: Annotated[Sequence[Word], example(["openid", "email"])] | None = None
-    """The scopes to ask officesuite for; its usual ones if omitted."""
+    """The scopes to request from officesuite; the default scopes if omitted."""
     redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/callback"])] = ()
-    """The URIs that browsers may go to after sign-in. Each URI is compared byte for byte."""
+    """The allowed redirect URIs after sign-in. They are compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | None = None
-    """The page where people enter the code of a device."""
+    """The URL of the application's own page where people enter the code of a device."""
     sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
-    """The people who may sign in: `anyone`, only `members` of the organization, or only people to whom a role of it is `assigned`."""
+    """Who can sign in: `anyone`, only `members` of the organization, or only people who are `assigned` a role of the service."""
     trusted: bool = False
-    """Whether members of the organization sign in without being asked for consent."""
+    """Whether members of the organization sign in without a consent page."""
     is_agent: bool = False
-    """Whether the service is an agent: it acts for people at one API, until a date that each of them chooses, and no one signs in to it."""
+    """Whether the service is an agent. An agent acts for people at one API, until a date that each person selects, and no one signs in to
+    it.
+    """
     jwks: ClientKeys | None = None
-    """The public keys that the application signs its client assertions with (`private_key_jwt`), as a JSON Web Key Set."""
+    """The public keys that verify the application's client assertions (`private_key_jwt`), as a JSON Web Key Set."""
     jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | None = None
-    """The URL where the application publishes these keys, in place of `jwks`. Postern fetches the keys at once, and again when they are an
-    hour old or an assertion is signed with an unknown key.
+    """The URL of the application's JSON Web Key Set, in place of `jwks`. Postern fetches the keys immediately. It fetches them again when
+    they are 1 hour old, or when an assertion is signed with an unknown key.
     """
     id_token_alg: TokenAlgorithm = TokenAlgorithm.RS256
     """The algorithm that signs the application's ID tokens."""
     access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
-    """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
+    """The algorithm that signs the application's access tokens. Use RS256 if the API's library supports no other."""
     assertion_audience: AssertionAudience = AssertionAudience.ISSUER
-    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the URL of the endpoint, too."""
+    """The accepted audience of client assertions: `issuer`, or `endpoint` to accept the URL of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/signed-out"])] = ()
-    """The URIs that browsers may go to after sign-out. If omitted, browsers may go to any of the redirect URIs."""
+    """The allowed redirect URIs after sign-out. If omitted, all redirect URIs are allowed."""
     backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | None = None
-    """The application's back-channel logout URI, which receives a logout token for each session that ends (OpenID Connect Back-Channel
+    """The application's back-channel logout URI. It receives a logout token for each session that ends (OpenID Connect Back-Channel
     Logout).
     """
     backchannel_logout_session_required: Annotated[bool, example(True)] = False
-    """Whether the application must learn which session has ended. Logout tokens always say so."""
+    """Whether logout tokens must contain the session ID. They always do."""
     frontchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/bye")] | None = None
-    """The application's page that browsers load in a frame at a sign-out (OpenID Connect Front-Channel Logout), with scheme, host and port
-    of a redirect URI. Browsers without third-party cookies tell it nothing there: `backchannel_logout_uri` is better.
+    """The application's front-channel logout URI, which browsers load in a frame at sign-out (OpenID Connect Front-Channel Logout). Scheme,
+    host and port must be those of a redirect URI. Browsers that block third-party cookies send no cookies to it, so use
+    `backchannel_logout_uri` if possible.
     """
     frontchannel_logout_session_required: Annotated[bool, example(True)] = False
-    """Whether the URL of the frame has `iss` and `sid`, which say whose session has ended."""
+    """Whether the URL of the frame contains `iss` and `sid`, which identify the session."""
     profile: SecurityProfile = SecurityProfile.STANDARD
-    """The security profile that the application and Postern hold each other to: `fapi2` for the FAPI 2.0 Security Profile."""
+    """The security profile that the application and Postern enforce: `fapi2` for the FAPI 2.0 Security Profile."""
     session_lifetime_hours: _SessionHours | None = None
-    """The session lifetime in hours; null for the organization's. The shorter of both applies."""
+    """The session lifetime in hours; null for the organization's. The shorter of the two applies."""
     session_idle_minutes: _IdleMinutes | None = None
-    """The idle timeout in minutes; null for the organization's. The shorter of both applies."""
+    """The idle timeout in minutes; null for the organization's. The shorter of the two applies."""
     most_sessions: _MostSessions | None = None
-    """The maximum number of concurrent sessions of one person in the service; null for no limit. The next sign-in revokes the oldest
-    session.
+    """The maximum number of concurrent sessions per person in the service; null for no limit. Above the limit, the next sign-in revokes the
+    oldest session.
     """
     dpop_bound_access_tokens: bool = False
-    """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449): each of its requests for tokens needs a proof."""
+    """Whether the application gets only sender-constrained tokens (DPoP, RFC 9449). If true, each token request needs a DPoP proof."""
     metadata: Metadata = msgspec.field(default_factory=dict)
-    """An object of yours, of at most 4096 bytes and 5 levels. No token has it. The service's API keys read it."""
+    """Your own metadata, at most 4096 bytes, nested 5 deep. Tokens do not contain it. The service's API keys can read it."""
 
 
 class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a service. Omitted fields keep their values; send at least one. A list replaces the old one. Null clears a field that can
-    be null.
+    """The changes to a service. Omitted fields keep their values; send at least one. A list replaces the current one. Null clears a
+    nullable field.
     """
 
     name: Annotated[Name, example("Billing")] | msgspec.UnsetType = msgspec.UNSET
-    """1 to 100 characters."""
+    """The name, 1 to 100 characters."""
     service_type: Annotated[ServiceType, example("web")] | msgspec.UnsetType = msgspec.UNSET
-    """The kind of application."""
+    """The application type."""
     codehost_scopes: Annotated[Sequence[Word], example(["read:user"])] | msgspec.UnsetType | None = msgspec.UNSET
-    """The scopes to ask codehost for; null for its usual ones."""
+    """The scopes to request from codehost; null for the default scopes."""
     websuite_scopes: Annotated[Sequence[Word], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
-    """The scopes to ask websuite for; null for its usual ones."""
+    """The scopes to request from websuite; null for the default scopes."""
     officesuite_scopes: Annotated[Sequence[Word], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
-    """The scopes to ask officesuite for; null for its usual ones."""
+    """The scopes to request from officesuite; null for the default scopes."""
     redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/callback"])] | msgspec.UnsetType = msgspec.UNSET
-    """The URIs that browsers may go to after sign-in. Each URI is compared byte for byte."""
+    """The allowed redirect URIs after sign-in. They are compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The page where people enter the code of a device; null removes it."""
+    """The URL of the application's own page where people enter the code of a device; null removes it."""
     sign_in_policy: Annotated[SignInPolicy, example("members")] | msgspec.UnsetType = msgspec.UNSET
-    """The people who may sign in: `anyone`, only `members` of the organization, or only people to whom a role of the service is `assigned`.
-    Others who are signed in are refused with the next request.
+    """Who can sign in: `anyone`, only `members` of the organization, or only people who are `assigned` a role of the service. All others
+    who are signed in are denied from the next request.
     """
     trusted: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether members of the organization sign in without being asked for consent."""
+    """Whether members of the organization sign in without a consent page."""
     is_agent: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the service is an agent: it acts for people at one API, until a date that each of them chooses, and no one signs in to it.
-    All its sessions end when it becomes one.
+    """Whether the service is an agent. An agent acts for people at one API, until a date that each person selects, and no one signs in to
+    it. When a service becomes an agent, all its sessions are revoked.
     """
     jwks: ClientKeys | msgspec.UnsetType | None = msgspec.UNSET
-    """The public keys that the application signs its client assertions with, as a JSON Web Key Set. These keys replace the keys from
-    `jwks_uri`. Null removes them.
+    """The public keys that verify the application's client assertions, as a JSON Web Key Set. They replace the keys from `jwks_uri`. Null
+    removes them.
     """
     jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The URL where the application publishes these keys, in place of `jwks`. Postern fetches the keys whenever you send this. Null removes
-    the URL and the keys from it.
+    """The URL of the application's JSON Web Key Set, in place of `jwks`. Postern fetches the keys whenever you send this. Null removes the
+    URL and its keys.
     """
     id_token_alg: Annotated[TokenAlgorithm, example("ES256")] | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs the application's ID tokens."""
     access_token_alg: Annotated[TokenAlgorithm, example("RS256")] | msgspec.UnsetType = msgspec.UNSET
-    """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
+    """The algorithm that signs the application's access tokens. Use RS256 if the API's library supports no other."""
     assertion_audience: Annotated[AssertionAudience, example("issuer")] | msgspec.UnsetType = msgspec.UNSET
-    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the URL of the endpoint, too."""
+    """The accepted audience of client assertions: `issuer`, or `endpoint` to accept the URL of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/signed-out"])] | msgspec.UnsetType = (
         msgspec.UNSET
     )
-    """The URIs that browsers may go to after sign-out. If empty, browsers may go to any of the redirect URIs."""
+    """The allowed redirect URIs after sign-out. If empty, all redirect URIs are allowed."""
     backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The application's back-channel logout URI, which receives a logout token for each session that ends. Null turns the notices off."""
+    """The application's back-channel logout URI. It receives a logout token for each session that ends. Null turns back-channel logout off.
+    """
     backchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the application must learn which session has ended. Logout tokens always say so."""
+    """Whether logout tokens must contain the session ID. They always do."""
     frontchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/bye")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The application's page that browsers load in a frame at a sign-out, with scheme, host and port of a redirect URI. Null for none."""
+    """The application's front-channel logout URI, which browsers load in a frame at sign-out. Scheme, host and port must be those of a
+    redirect URI. Null turns front-channel logout off.
+    """
     frontchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the URL of the frame has `iss` and `sid`, which say whose session has ended."""
+    """Whether the URL of the frame contains `iss` and `sid`, which identify the session."""
     profile: Annotated[SecurityProfile, example("fapi2")] | msgspec.UnsetType = msgspec.UNSET
-    """The security profile, `fapi2` or `standard`. `fapi2` needs keys, and sets `dpop_bound_access_tokens` and `assertion_audience`. Codes
-    and pushed requests that are under way end with a change.
+    """The security profile, `fapi2` or `standard`. `fapi2` requires keys, and sets `dpop_bound_access_tokens` and `assertion_audience`. A
+    change revokes pending authorization codes and pushed requests.
     """
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
-    """The session lifetime in hours; null for the organization's. The shorter of both applies."""
+    """The session lifetime in hours; null for the organization's. The shorter of the two applies."""
     session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
-    """The idle timeout in minutes; null for the organization's. The shorter of both applies."""
+    """The idle timeout in minutes; null for the organization's. The shorter of the two applies."""
     most_sessions: _MostSessions | msgspec.UnsetType | None = msgspec.UNSET
-    """The maximum number of concurrent sessions of one person in the service; null for no limit. The next sign-in revokes the oldest
-    session.
+    """The maximum number of concurrent sessions per person in the service; null for no limit. Above the limit, the next sign-in revokes the
+    oldest session.
     """
     dpop_bound_access_tokens: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449). Tokens that it has already stay as they are."""
+    """Whether the application gets only sender-constrained tokens (DPoP, RFC 9449). Issued tokens do not change."""
     metadata: Metadata | msgspec.UnsetType = msgspec.UNSET
-    """An object that replaces the old one, of at most 4096 bytes and 5 levels. No token has it. The service's API keys read it."""
+    """Your own metadata, at most 4096 bytes, nested 5 deep. It replaces the current metadata. Tokens do not contain it. The service's API
+    keys can read it.
+    """
 
 
 class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,85 +244,85 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Billing")]
     """The service's name."""
     service_type: Annotated[ServiceType, example("web")]
-    """The kind of application."""
+    """The application type."""
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")]
-    """The ID that the application identifies itself with. The ID never changes."""
+    """The client ID of the application. It never changes."""
     codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | None
-    """The scopes that codehost is asked for; null for its usual ones."""
+    """The scopes requested from codehost; null for the default scopes."""
     websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None
-    """The scopes that websuite is asked for; null for its usual ones."""
+    """The scopes requested from websuite; null for the default scopes."""
     officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None
-    """The scopes that officesuite is asked for; null for its usual ones."""
+    """The scopes requested from officesuite; null for the default scopes."""
     redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])]
-    """The URIs that browsers may go to after sign-in."""
+    """The allowed redirect URIs after sign-in."""
     device_activation_uri: Annotated[str, example("https://billing.acme.example/activate")] | None
-    """The page where people enter the code of a device; null if there is none."""
+    """The URL of the application's own page where people enter the code of a device; null if there is none."""
     sign_in_policy: Annotated[SignInPolicy, example("anyone")]
-    """The people who may sign in: `anyone`, only `members` of the organization, or only people to whom a role of it is `assigned`."""
+    """Who can sign in: `anyone`, only `members` of the organization, or only people who are `assigned` a role of the service."""
     trusted: bool
-    """Whether members of the organization sign in without being asked for consent."""
+    """Whether members of the organization sign in without a consent page."""
     is_agent: bool
     """Whether the service is an agent, which acts for people at APIs."""
     jwks: ClientKeys | None
-    """The public keys that the application signs its client assertions with; null if there are none."""
+    """The public keys that verify the application's client assertions; null if there are none."""
     jwks_uri: Annotated[str, example("https://billing.acme.example/keys.json")] | None
-    """The URL where the application publishes these keys; null if there is none."""
+    """The URL of the application's JSON Web Key Set; null if there is none."""
     id_token_alg: Annotated[TokenAlgorithm, example("RS256")]
     """The algorithm that signs the application's ID tokens."""
     access_token_alg: Annotated[TokenAlgorithm, example("ES256")]
-    """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
+    """The algorithm that signs the application's access tokens. Use RS256 if the API's library supports no other."""
     assertion_audience: Annotated[AssertionAudience, example("issuer")]
-    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the URL of the endpoint, too."""
+    """The accepted audience of client assertions: `issuer`, or `endpoint` to accept the URL of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])]
-    """The URIs that browsers may go to after sign-out. If empty, browsers may go to any of the redirect URIs."""
+    """The allowed redirect URIs after sign-out. If empty, all redirect URIs are allowed."""
     backchannel_logout_uri: Annotated[str, example("https://billing.acme.example/logged-out")] | None
-    """The application's back-channel logout URI, which receives a logout token for each session that ends; null if there is none."""
+    """The application's back-channel logout URI. It receives a logout token for each session that ends; null if there is none."""
     backchannel_logout_session_required: Annotated[bool, example(True)]
-    """Whether the application must learn which session has ended. Logout tokens always say so."""
+    """Whether logout tokens must contain the session ID. They always do."""
     frontchannel_logout_uri: Annotated[str, example("https://billing.acme.example/bye")] | None
-    """The application's page that browsers load in a frame at a sign-out; null if there is none."""
+    """The application's front-channel logout URI, which browsers load in a frame at sign-out; null if there is none."""
     frontchannel_logout_session_required: Annotated[bool, example(True)]
-    """Whether the URL of the frame has `iss` and `sid`, which say whose session has ended."""
+    """Whether the URL of the frame contains `iss` and `sid`, which identify the session."""
     profile: Annotated[SecurityProfile, example("standard")]
-    """The security profile that the application and Postern hold each other to: `standard`, or `fapi2`."""
+    """The security profile that the application and Postern enforce: `standard` or `fapi2`."""
     session_lifetime_hours: Annotated[int, example(12)] | None
-    """The session lifetime in hours; null for the organization's. The shorter of both applies."""
+    """The session lifetime in hours; null for the organization's. The shorter of the two applies."""
     session_idle_minutes: Annotated[int, example(60)] | None
-    """The idle timeout in minutes; null for the organization's. The shorter of both applies."""
+    """The idle timeout in minutes; null for the organization's. The shorter of the two applies."""
     most_sessions: Annotated[int, example(3)] | None
-    """The maximum number of concurrent sessions of one person in the service; null for no limit. The next sign-in revokes the oldest
-    session.
+    """The maximum number of concurrent sessions per person in the service; null for no limit. Above the limit, the next sign-in revokes the
+    oldest session.
     """
     dpop_bound_access_tokens: bool
-    """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449)."""
+    """Whether the application gets only sender-constrained tokens (DPoP, RFC 9449)."""
     logo: Annotated[str, example("/logos/9f86d081884c7d65")] | None
-    """The path, below Postern's base URL, at which Postern shows the application's logo; null if there is none. Each logo has a new one."""
+    """The path of the application's logo, relative to Postern's base URL; null if there is none. Each new logo has a new path."""
     created_at: CreatedAt
 
 
 class ServiceWithMetadata(ServiceRecord, frozen=True, kw_only=True):
-    """A service, with its metadata."""
+    """A service with its metadata."""
 
     metadata: Metadata | None
-    """The object that you and others keep with the service; null if you may not manage services. Lists leave it out."""
+    """The metadata of the service; null if you cannot manage services. Lists do not contain it."""
 
 
 class ListedServiceRecord(ServiceRecord, frozen=True, kw_only=True):
-    """A service, with figures."""
+    """A service with its numbers of plans and subscriptions."""
 
     plan_count: Annotated[int, example(2)]
     """The number of plans of the service."""
     subscription_count: Annotated[int, example(12)]
-    """The number of subscriptions to the service that are active or past due."""
+    """The number of active and past due subscriptions to the service."""
 
 
 class ServiceUsageRecord(msgspec.Struct, frozen=True):
-    """The number of the organization's services, and its limit."""
+    """The number of services of the organization, and its limit."""
 
     current_services: Annotated[int, example(2)]
     """The number of services of the organization."""
     max_services: Annotated[int, example(3)]
-    """The number of services that the organization may have."""
+    """The maximum number of services of the organization."""
     tier: Annotated[str, example("Free")]
     """The display name of the organization's tier."""
 
@@ -325,18 +333,18 @@ class ServiceCreated(msgspec.Struct, frozen=True):
     service: ServiceWithMetadata
     """The service."""
     default_plan: PlanRecord
-    """The free plan that the service begins with."""
+    """The free plan of the new service."""
     usage: ServiceUsageRecord
-    """The number of the organization's services, and its limit."""
+    """The number of services of the organization, and its limit."""
 
 
 class ServiceListAnswer(msgspec.Struct, frozen=True):
     """The services of the organization."""
 
     services: Sequence[ListedServiceRecord]
-    """The services, the oldest first."""
+    """The services, oldest first."""
     usage: ServiceUsageRecord
-    """The number of the organization's services, and its limit."""
+    """The number of services of the organization, and its limit."""
 
 
 def _logo(service: Service) -> str | None:
@@ -367,10 +375,11 @@ _listed = shown(
 async def create_service(call: Call[NewServiceBody, None, OrganizationPath, Member], postern: Postern) -> ServiceCreated:
     """Create a service
 
-    The service begins with a free plan. `web` and `api` services are confidential clients, which may have client secrets; `mobile` and
-    `desktop` services are public clients, which must use PKCE. A redirect URI begins with `https`, or with `http` for localhost, 127.0.0.1
-    or [::1]; `mobile` and `desktop` services may use a scheme of their own, as in `com.example.app:/callback` (RFC 8252). Redirect URIs are
-    compared byte for byte.
+    The service starts with a free plan. `web` and `api` services are confidential clients, which can have client secrets. `mobile` and
+    `desktop` services are public clients, which must use PKCE.
+
+    A redirect URI starts with `https`, or with `http` for localhost, 127.0.0.1 or [::1]. `mobile` and `desktop` services can use a
+    private-use scheme, such as `com.example.app:/callback` (RFC 8252). Redirect URIs are compared byte for byte.
     """
     created = await postern.services.services.create(call.caller, _wanted(call.body), call.actor)
     return ServiceCreated(_with_metadata(created.service), plan_record(PlanOverview(created.default_plan, 0)), _usage(created.usage))
@@ -378,9 +387,10 @@ async def create_service(call: Call[NewServiceBody, None, OrganizationPath, Memb
 
 @endpoint.get(_SERVICES, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_services(call: Call[None, ServicesQuery, OrganizationPath, Member], postern: Postern) -> ServiceListAnswer:
-    """List the organization's services, the oldest first
+    """List services
 
-    Without `limit` you get all of them. The response also says how many services the organization may have.
+    Returns the organization's services, oldest first. If `limit` is omitted, all services are returned. The response also has the maximum
+    number of services.
     """
     query = call.query
     limit = None if query.limit is None else min(query.limit, _MOST)
@@ -390,9 +400,9 @@ async def list_services(call: Call[None, ServicesQuery, OrganizationPath, Member
 
 @endpoint.get(_SERVICE, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def get_service(call: Call[None, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
-    """Get one of the organization's services
+    """Get a service
 
-    The response has the service's metadata, which the list leaves out. Client secrets are only in the response that created them.
+    The response has the service's metadata, which lists omit. Client secrets are only in the response that created them.
     """
     found = await postern.services.services.get(call.caller, call.path.service_slug)
     return _with_metadata(found) if call.caller.may(Capability.SERVICES_MANAGE) else _with_metadata(replace(found, metadata=None))
@@ -404,9 +414,9 @@ async def get_service(call: Call[None, None, ServicePath, Member], postern: Post
 async def change_service(call: Call[ServicePatch, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
     """Change a service
 
-    The slug and the client ID never change. To change the type, first make the service suit the new type: a public service has no client
-    secrets, and a confidential service has no redirect URI with a scheme of its own. While you act in someone's name, you can remove but
-    not set the things that outlast the impersonation: addresses, keys, type, sign-in policy and trust.
+    The slug and the client ID never change. To change the type, first adapt the service to the new type. A public service has no client
+    secrets, and a confidential service has no redirect URI with a private-use scheme. During an impersonation, you can remove but not set
+    values that outlast it: URLs, keys, type, sign-in policy and trust.
     """
     change = change_of(call.body)
     return _with_metadata(await postern.services.services.change(call.caller, call.path.service_slug, change, call.actor))
@@ -424,9 +434,9 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
 async def upload_service_logo(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
     """Upload the logo of a service
 
-    The body is the image: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side, not animated. Postern keeps the image and strips
-    metadata. People see it where they allow the application something, in their lists, and in emails that name it. An application that no
-    one has registered has none.
+    The body is the image: PNG, JPEG or WebP, at most 256 KiB, at most 2048 pixels on each side, not animated. Postern strips metadata.
+    People see the logo on the consent page, in lists of their applications, and in emails about the application. An application that no one
+    has registered cannot have a logo.
     """
     declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
     changed = await postern.services.services.put_logo(call.caller, call.path.service_slug, call.body, call.actor, declared=declared)
@@ -435,9 +445,9 @@ async def upload_service_logo(call: Call[bytes, None, ServicePath, Member], post
 
 @endpoint.delete(_LOGO, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
 async def remove_service_logo(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
-    """Remove the logo of a service
+    """Delete the logo of a service
 
-    The response is the same if there was none. Browsers may have it cached.
+    The response is the same if there was none. Browsers can still have the logo in their cache.
     """
     await postern.services.services.remove_logo(call.caller, call.path.service_slug, call.actor)
     return NO_BODY
@@ -445,11 +455,11 @@ async def remove_service_logo(call: Call[None, None, ServicePath, Member], poste
 
 @endpoint.delete(_SERVICE, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
 async def delete_service(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
-    """Delete a service and all its data permanently
+    """Delete a service
 
-    No request, token or key finds the service from now on, and its slug is free. A background job removes its plans, subscriptions, keys,
-    secrets, sessions and list of users, usually within a minute. People keep their accounts. Requires a recent sign-in or reauthentication,
-    with MFA if you have it enabled.
+    Only an owner can do this. From now on, all requests, tokens and keys of the service are rejected, and its slug can be used again. A
+    background job deletes its plans, subscriptions, keys, secrets, sessions and list of users, usually within a minute. People keep their
+    accounts. This cannot be undone. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     await postern.services.services.delete(call.caller, call.path.service_slug, call.actor)
     return NO_BODY

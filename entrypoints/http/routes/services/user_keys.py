@@ -59,14 +59,14 @@ _KeyName = Annotated[Name, example("Laptop")]
 
 class ServiceUserKeyPath(msgspec.Struct, frozen=True):
     user_key_id: UUID
-    """The user key's ID."""
+    """The user API key's ID."""
 
 
 class UserKeysQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The requested part of the list."""
 
     after: UUID | None = None
-    """The `next` of the page before."""
+    """The `next` value of the previous page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The maximum number of entries to return. Values above the maximum are rejected."""
 
@@ -83,15 +83,15 @@ class ServiceUserKeysQuery(UserKeysQuery, frozen=True, kw_only=True):
 
 
 class NewServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A new user API key."""
+    """The user API key to create."""
 
     user_id: UserUuid
     name: _KeyName
-    """The key's name, by which the user knows it."""
+    """The key's name, for the user."""
     scopes: _Scopes = ()
-    """The scopes of the key: of the API that the service's settings name. The user must hold the permissions that they need."""
+    """The scopes of the key, from the API in the service's settings. The user must have the permissions that the scopes require."""
     expires_in_days: Annotated[int, example(90)] | None = None
-    """The number of days until the key expires. If omitted, the key lives as long as the service's settings allow."""
+    """The number of days until the key expires. If omitted, the key gets the maximum lifetime of the service's settings."""
 
 
 class ServiceUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,27 +102,27 @@ class ServiceUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: _KeyName
     """The key's name."""
     prefix: Annotated[str, example("acme_a1b2c3")]
-    """The prefix of the key, to tell it apart."""
+    """The prefix of the key, for identification."""
     scopes: _Scopes
-    """The scopes that the key was given."""
+    """The scopes of the key."""
     last_used_at: datetime | None
-    """When the key was last found valid, with a precision of one minute; null if it never was."""
+    """When the key was last found valid, with a precision of 1 minute; null if never."""
     expires_at: datetime | None
     """When the key expires; null if it never does."""
     created_at: CreatedAt
     made_by_user: Annotated[bool, example(True)]
-    """Whether the user made the key; otherwise the service did."""
+    """Whether the user created the key. If false, the service created it."""
 
 
 class CreatedServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The new user API key. This is the only response with the key itself."""
+    """The new user API key. Only this response contains the key itself."""
 
     id: Id
     user_id: UserUuid
     name: _KeyName
     """The key's name."""
     prefix: Annotated[str, example("acme_a1b2c3")]
-    """The prefix of the key, to tell it apart."""
+    """The prefix of the key, for identification."""
     key: Annotated[str, SHOWN_ONCE, example("acme_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsDfG6jK9qWe2RtUyIoPa4")]
     """The key. It is shown only once."""
     scopes: _Scopes
@@ -133,32 +133,32 @@ class CreatedServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceUserKeyList(msgspec.Struct, frozen=True):
-    """One page of user keys."""
+    """One page of user API keys."""
 
     user_keys: Sequence[ServiceUserKeyRecord]
-    """The keys on this page, the newest first."""
+    """The keys on this page, newest first."""
     next: UUID | None
     """Send it as `after` to get the next page; null on the last page."""
 
 
 class UserKeyCheck(msgspec.Struct, frozen=True):
-    """A key that someone showed to your API."""
+    """A user API key to verify."""
 
     key: Annotated[Lines, example("acme_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsDfG6jK9qWe2RtUyIoPa4")]
-    """The key, as it was shown. Any text may be sent."""
+    """The key that your API received. Any text is accepted."""
     scopes: _Scopes = ()
-    """The scopes that the request to your API needs. If the key lacks one of them, it is not valid here."""
+    """The scopes that the request to your API requires. If the key lacks one of them, it is not valid."""
 
 
 class UserKeyVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether the key is valid, and whose it is. If it is not valid, the response has the reason and nothing else."""
+    """Whether the key is valid, and its user. If the key is not valid, the response has only the reason."""
 
     valid: bool
-    """Whether your API may act for the user."""
+    """Whether the key is valid."""
     reason: Annotated[KeyReason, example(None)] | None = None
-    """Why the key is not valid. `unknown`: your service has no such key, or has it no more. `expired`. `off`: the service has turned user
-    API keys off. `barred`: the service does not admit the user now. `lacks_scope`: the key does not have every scope that you asked for, or
-    the user has lost the permission.
+    """Why the key is not valid. `unknown`: your service has no such key, or the key was revoked. `expired`: the key has expired. `off`: the
+    service has turned user API keys off. `barred`: the service does not currently admit the user. `lacks_scope`: the key lacks a requested
+    scope, or the user has lost the permission.
     """
     user_id: UserUuid | None = None
     key_id: Annotated[UUID, example("0199d3a0-0000-7000-8000-000000000001")] | None = None
@@ -166,16 +166,16 @@ class UserKeyVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     name: _KeyName | None = None
     """The key's name."""
     scopes: _Scopes = ()
-    """The scopes that the key has at this time."""
+    """The current scopes of the key."""
     expires_at: datetime | None = None
-    """When the key expires; left out if it never does."""
+    """When the key expires; absent if it never does."""
 
 
 @endpoint.get(_KEYS, caller=key(Permission.READ_USER_KEYS), tags=_TAGS)
 async def list_service_user_keys(call: Call[None, ServiceUserKeysQuery, None, KeyHolder], postern: Postern) -> ServiceUserKeyList:
-    """List the keys of the service's users, the newest first
+    """List user API keys of the service
 
-    The keys themselves are never shown. Expired keys stay listed for 30 days.
+    Returns keys newest first, without the keys themselves. Expired keys stay listed for 30 days.
     """
     asked = call.query
     user = None if asked.user_id is None else UserId(asked.user_id)
@@ -187,8 +187,8 @@ async def list_service_user_keys(call: Call[None, ServiceUserKeysQuery, None, Ke
 async def create_service_user_key(call: Call[NewServiceUserKey, None, None, KeyHolder], postern: Postern) -> CreatedServiceUserKey:
     """Create a user API key
 
-    The key is for your own API, and opens nothing here. It is shown only once: Postern stores only a digest of it. The user must have come
-    to the service, and must be admitted at this time.
+    The key is for your own API; Postern's endpoints do not accept it. It is shown only once: Postern stores only its digest. The user must
+    have signed in to the service before, and the service must currently admit the user.
     """
     made = await postern.services.user_keys.create(call.caller, UserId(call.body.user_id), _wanted(call.body), call.actor)
     return _created(made.key, key=made.text.reveal())
@@ -196,10 +196,10 @@ async def create_service_user_key(call: Call[NewServiceUserKey, None, None, KeyH
 
 @endpoint.post(f"{_KEYS}/verify", caller=key_with_body(Permission.VERIFY_USER_KEYS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def verify_service_user_key(call: Call[UserKeyCheck, None, None, Token], postern: Postern) -> UserKeyVerdict:
-    """Check whether a user API key is valid
+    """Verify a user API key
 
-    For your API, at each request that shows a key. The response is never older than the request: the end of the key, of the user's place at
-    the service, or of the user's rights counts at once.
+    For your API, at each request with a key. The response is never older than the request. If the key is revoked, or the user loses access
+    to the service or a permission, the response reflects it immediately.
     """
     body, request = call.body, call.request
     verdict = await postern.services.user_keys.verify(
@@ -210,18 +210,18 @@ async def verify_service_user_key(call: Call[UserKeyCheck, None, None, Token], p
 
 @endpoint.get(_KEY, caller=key(Permission.READ_USER_KEYS), tags=_TAGS)
 async def get_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHolder], postern: Postern) -> ServiceUserKeyRecord:
-    """Get a user API key
+    """Get a user API key of the service
 
-    The key itself is not shown.
+    The key itself is never returned.
     """
     return _record(await postern.services.user_keys.get(call.caller, UserKeyId(call.path.user_key_id)))
 
 
 @endpoint.delete(_KEY, caller=key(Permission.WRITE_USER_KEYS), limit=UNLIMITED, status=204, tags=_TAGS)
 async def delete_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHolder], postern: Postern) -> NoBody:
-    """Revoke a user API key
+    """Revoke a user API key of the service
 
-    The key is not valid from the next check on. This cannot be undone.
+    From the next check, the key is not valid. This cannot be undone.
     """
     await postern.services.user_keys.revoke(call.caller, UserKeyId(call.path.user_key_id), call.actor)
     return NO_BODY
@@ -246,37 +246,37 @@ _Resource = Annotated[str, bounded({"maxLength": LONGEST_IDENTIFIER})]
 
 class UserKeyPath(ServicePath, frozen=True):
     user_key_id: UUID
-    """The user key's ID."""
+    """The user API key's ID."""
 
 
 class UserKeySettingsBody(msgspec.Struct, frozen=True, kw_only=True):
-    """How the users of a service make keys for its API."""
+    """The settings of user API keys for a service's API."""
 
     enabled: Annotated[bool, example(True)] = False
-    """Whether users of the service may have keys. While this is false, no key is valid."""
+    """Whether users of the service can have keys. While false, no key is valid."""
     prefix: Annotated[_Prefix, example("acme")] | None = None
-    """The prefix of each key, so that people and scanners of secrets recognise it: 2 to 12 of a-z, 0-9 and _."""
+    """The prefix of each key, 2 to 12 of a-z, 0-9 and _, so that people and secret scanners can recognize it."""
     most_keys: Annotated[_Most, example(10)] = 10
-    """The most keys of one user, 1 to 100. Expired keys do not count."""
+    """The maximum number of keys per user, 1 to 100. Expired keys do not count."""
     longest_days: Annotated[_Days, example(365)] | None = None
-    """The longest life of a key in days, 1 to 3650; null if a key may have no end. It counts for new keys."""
+    """The maximum lifetime of a key in days, 1 to 3650; null if keys can have no expiry. It applies to new keys."""
     resource: Annotated[_Resource, example("https://api.acme.example/orders")] | None = None
-    """The identifier of the API whose scopes users give to their keys; null if keys have no scopes. The service must represent the API."""
+    """The identifier of the API whose scopes keys can have; null if keys have no scopes. The service must represent the API."""
 
 
 class UserKeySettingsPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the settings. Omitted fields keep their values; send at least one."""
+    """The changes to the settings. Omitted fields keep their values; send at least one."""
 
     enabled: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether users of the service may have keys. While this is false, no key is valid; the keys come back if you turn this on again."""
+    """Whether users of the service can have keys. While false, no key is valid. If you turn this on again, the keys are valid again."""
     prefix: Annotated[_Prefix, example("acme")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The prefix of each new key: 2 to 12 of a-z, 0-9 and _, a letter first."""
+    """The prefix of each new key: 2 to 12 of a-z, 0-9 and _, starting with a letter."""
     most_keys: Annotated[_Most, example(10)] | msgspec.UnsetType = msgspec.UNSET
-    """The most keys of one user, 1 to 100."""
+    """The maximum number of keys per user, 1 to 100."""
     longest_days: Annotated[_Days, example(365)] | msgspec.UnsetType | None = msgspec.UNSET
-    """The longest life of a new key in days; null if a key may have no end."""
+    """The maximum lifetime of a new key in days; null if keys can have no expiry."""
     resource: Annotated[_Resource, example("https://api.acme.example/orders")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The identifier of the API whose scopes users give to new keys; null for none. Keys keep the API that they were made for."""
+    """The identifier of the API whose scopes new keys can have; null for none. Existing keys keep their API."""
 
 
 class UserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -288,32 +288,32 @@ class UserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Laptop")]
     """The key's name."""
     prefix: Annotated[str, example("acme_a1b2c3")]
-    """The prefix of the key, to tell it apart."""
+    """The prefix of the key, for identification."""
     scopes: Annotated[Sequence[str], example(["orders:read"])]
-    """The scopes that the key was given."""
+    """The scopes of the key."""
     last_used_at: datetime | None
-    """When the key was last found valid, with a precision of one minute; null if it never was."""
+    """When the key was last found valid, with a precision of 1 minute; null if never."""
     expires_at: datetime | None
     """When the key expires; null if it never does."""
     created_at: CreatedAt
     made_by_user: Annotated[bool, example(True)]
-    """Whether the user made the key; otherwise the service did."""
+    """Whether the user created the key. If false, the service created it."""
 
 
 class UserKeyList(msgspec.Struct, frozen=True):
-    """One page of user keys."""
+    """One page of user API keys."""
 
     user_keys: Sequence[UserKeyRecord]
-    """The keys on this page, the newest first."""
+    """The keys on this page, newest first."""
     next: UUID | None
     """Send it as `after` to get the next page; null on the last page."""
 
 
 @endpoint.get(_USER_KEY_KEYS, caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_USER_KEY_TAGS)
 async def list_user_keys(call: Call[None, UserKeysQuery, ServicePath, Member], postern: Postern) -> UserKeyList:
-    """List the keys of a service's users, the newest first
+    """List user API keys
 
-    The keys themselves are never shown. Expired keys stay listed for 30 days.
+    Returns the keys of a service's users, newest first, without the keys themselves. Expired keys stay listed for 30 days.
     """
     asked = call.query
     page = await postern.services.user_keys.list_of_service(call.caller, call.path.service_slug, asked.position, asked.limit)
@@ -324,7 +324,7 @@ async def list_user_keys(call: Call[None, UserKeysQuery, ServicePath, Member], p
 async def get_user_key(call: Call[None, None, UserKeyPath, Member], postern: Postern) -> UserKeyRecord:
     """Get a user API key
 
-    The key itself is not shown.
+    The key itself is never returned.
     """
     path = call.path
     return _record_user_key(await postern.services.user_keys.get_of_service(call.caller, path.service_slug, UserKeyId(path.user_key_id)))
@@ -334,7 +334,7 @@ async def get_user_key(call: Call[None, None, UserKeyPath, Member], postern: Pos
 async def delete_user_key(call: Call[None, None, UserKeyPath, Member], postern: Postern) -> NoBody:
     """Revoke a user API key
 
-    The key is not valid from the next check on. This cannot be undone.
+    From the next check, the key is not valid. This cannot be undone.
     """
     path = call.path
     await postern.services.user_keys.revoke_of_service(call.caller, path.service_slug, UserKeyId(path.user_key_id), call.actor)
@@ -343,9 +343,9 @@ async def delete_user_key(call: Call[None, None, UserKeyPath, Member], postern: 
 
 @endpoint.get(_SETTINGS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_USER_KEY_TAGS)
 async def get_user_key_settings(call: Call[None, None, ServicePath, Member], postern: Postern) -> UserKeySettingsBody:
-    """Get the settings of the keys that a service's users make
+    """Get the user API key settings of a service
 
-    A service that never set them has none of these keys.
+    If a service never set them, user API keys are off.
     """
     return _settings(await postern.services.user_keys.settings(call.caller, call.path.service_slug))
 
@@ -359,9 +359,9 @@ async def get_user_key_settings(call: Call[None, None, ServicePath, Member], pos
     tags=_USER_KEY_TAGS,
 )
 async def change_user_key_settings(call: Call[UserKeySettingsPatch, None, ServicePath, Member], postern: Postern) -> UserKeySettingsBody:
-    """Change the settings of the keys that a service's users make
+    """Change the user API key settings of a service
 
-    Bounds count for new keys. If you turn the keys off, none is valid from the next check on.
+    New limits apply to new keys. If you turn user API keys off, no key is valid from the next check.
     """
     changed = await postern.services.user_keys.change_settings(call.caller, call.path.service_slug, _change(call.body), call.actor)
     return _settings(changed)

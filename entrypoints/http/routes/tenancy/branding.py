@@ -47,19 +47,21 @@ class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
     """A change of the branding. Omitted fields keep their values; null removes a value. Send at least one field."""
 
     logo_url: _Url | msgspec.UnsetType | None = msgspec.UNSET
-    """The URL to fetch the logo from, now: a PNG, JPEG, WebP or GIF picture of at most 256 KiB and 4096 pixels on a side."""
+    """The URL of the logo, which Postern fetches at once: a PNG, JPEG, WebP or GIF image of at most 256 KiB and 4096 pixels on a side."""
     primary_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
-    """The color of buttons, and of links where it can be read, as `#rrggbb`."""
+    """The color of buttons, as `#rrggbb`. Links use it, too, where its contrast is sufficient."""
     second_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
-    """The color of links, in place of the first one. It must be readable on light ground (WCAG 2.2: 4.5 to 1); the refusal of another names
-    the nearest that is. On dark ground Postern shows the nearest that can be read there.
+    """The color of links, in place of `primary_color`. On light backgrounds it needs a contrast of at least 4.5 to 1 (WCAG 2.2). Otherwise
+    the request is rejected, and the error names the nearest valid color. On dark backgrounds, Postern uses the nearest color with
+    sufficient contrast.
     """
     corner: _Corner | msgspec.UnsetType | None = msgspec.UNSET
-    """How round buttons, fields and cards are, in pixels: 0, 4 or 12; null for the default."""
+    """The corner radius of buttons, fields and cards in pixels: 0, 4 or 12; null for the default."""
     font: _Font | msgspec.UnsetType | None = msgspec.UNSET
-    """The type of pages, from fonts that people's systems have: `system`, `humanist`, `geometric`, `serif`, `slab` or `mono`."""
+    """The font family of pages: `system`, `humanist`, `geometric`, `serif`, `slab` or `mono`. All of them use fonts of the reader's system.
+    """
     help_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
-    """The URL of your help page (https). The foot of your sign-in pages links to it; Postern never calls it."""
+    """The URL of your help page (https). The footer of your sign-in pages links to it. Postern never requests it."""
     privacy_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
     """The URL of your privacy notice (https)."""
     terms_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
@@ -67,18 +69,18 @@ class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PaleUse(msgspec.Struct, frozen=True, kw_only=True):
-    """A use that the color has too little contrast for. Pages use the color of text there."""
+    """A use for which the color has too little contrast. Pages use the text color instead."""
 
     use: Annotated[ColorUse, example("links")]
-    """`links` have to be read, `edges` of buttons have to be seen."""
+    """The use: `links`, whose text must be legible, or `edges` of buttons, which must be visible."""
     scheme: Annotated[ColorScheme, example("light")]
-    """The pages that this is about: `light`, or `dark`, as the reader's system prefers."""
+    """The color scheme of the pages: `light` or `dark`, as the reader's system prefers."""
     contrast: Annotated[float, example(1.19)]
-    """The contrast that the color has on the ground of these pages."""
+    """The contrast between the color and the background of these pages."""
     needed: Annotated[float, example(4.5)]
-    """The contrast that WCAG 2.2 demands at level AA."""
+    """The contrast that WCAG 2.2 requires at level AA."""
     nearest: Annotated[str, example("#846e00")]
-    """The nearest color of the same hue that has it."""
+    """The nearest color of the same hue with the required contrast."""
 
 
 class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,27 +91,27 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     primary_color: _Color | None
     """The color of buttons and links; null for the default color."""
     second_color: _Color | None
-    """The color of links; null for the first one."""
+    """The color of links; null if links use `primary_color`."""
     corner: _Corner | None
-    """How round buttons, fields and cards are, in pixels; null for the default."""
+    """The corner radius of buttons, fields and cards in pixels; null for the default."""
     font: _Font | None
-    """The type of pages; null for the system's."""
+    """The font family of pages; null for the system font."""
     help_url: _Link | None
-    """The page for help that the foot of the pages links to; null if there is none."""
+    """The URL of the help page that the footer links to; null if not set."""
     privacy_url: _Link | None
-    """The privacy notice that the foot of the pages links to; null if there is none."""
+    """The URL of the privacy notice that the footer links to; null if not set."""
     terms_url: _Link | None
-    """The terms of use that the foot of the pages links to; null if there are none."""
+    """The URL of the terms of use that the footer links to; null if not set."""
     logo: _Shown | None
-    """The URL at which Postern shows the logo, fetched or uploaded; null if there is none. Each logo has a new one."""
+    """The URL at which Postern serves the logo, fetched or uploaded; null if there is none. Each new logo has a new URL."""
     dark_logo: _Shown | None
-    """The URL at which Postern shows the logo for dark pages; null if the logo is shown there, too."""
+    """The URL at which Postern serves the logo for dark mode; null if dark mode uses the same logo."""
     favicon: _Shown | None
-    """The URL of the favicon; null for Postern's."""
+    """The URL of the favicon; null for Postern's default favicon."""
     background: _Shown | None
-    """The URL at which Postern shows the picture behind the cards of pages; null if there is none."""
+    """The URL at which Postern serves the background image; null if there is none."""
     pale_uses: Sequence[PaleUse]
-    """What pages do not use `primary_color` for, since it could not be read or seen there. Empty for a color that they use everywhere."""
+    """The uses for which pages do not use `primary_color`, because its contrast is too low. Empty if pages use it everywhere."""
 
 
 @endpoint.patch(
@@ -123,8 +125,8 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def change_branding(call: Call[BrandingPatch, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Change the branding of an organization
 
-    Postern fetches a logo at once and keeps a copy: pages and emails show this copy, from Postern's URL. To use a new picture, send its URL
-    again.
+    If you send `logo_url`, Postern fetches the logo at once and keeps a copy. Pages and emails show the copy, from Postern's URL. To
+    replace the copy with a new image, send the URL again.
     """
     return _recorded(await postern.tenancy.branding.change(call.caller, _change(call.body), call.actor), postern)
 
@@ -133,7 +135,7 @@ async def change_branding(call: Call[BrandingPatch, None, OrganizationPath, Memb
 async def get_branding(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Get the branding of an organization
 
-    Our pages and emails for the organization show the branding.
+    Return the branding of the pages and emails that Postern shows for the organization.
     """
     return _recorded(await postern.tenancy.branding.get(call.caller), postern)
 
@@ -150,17 +152,17 @@ async def get_branding(call: Call[None, None, OrganizationPath, Member], postern
 async def upload_logo(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Upload the logo of an organization
 
-    The body is the image: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side, not animated. Postern keeps the image and strips
-    metadata. It takes the place of a logo that was fetched, and `logo_url` becomes null.
+    The body is the image: PNG, JPEG or WebP, at most 256 KiB and 2048 pixels on a side, not animated. Postern stores the image without its
+    metadata. It replaces a fetched logo, and `logo_url` becomes null.
     """
     return await _upload(call, postern, LookPicture.LOGO)
 
 
 @endpoint.delete(_LOGO, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
 async def remove_logo(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Remove the logo of an organization
+    """Delete the logo of an organization
 
-    The response is the same if there was none. Browsers may have it cached.
+    The request also succeeds if there is no logo. Browsers can have the deleted logo in their cache.
     """
     await postern.tenancy.branding.remove_picture(call.caller, LookPicture.LOGO, call.actor)
     return NO_BODY
@@ -176,18 +178,18 @@ async def remove_logo(call: Call[None, None, OrganizationPath, Member], postern:
     tags=_TAGS,
 )
 async def upload_dark_logo(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
-    """Upload the logo of an organization for dark pages
+    """Upload the logo of an organization for dark mode
 
-    Readers whose system prefers dark pages see it in place of the logo. It may be what the logo may be.
+    Pages show this logo if the reader's system prefers dark mode. The formats and limits are those of the logo.
     """
     return await _upload(call, postern, LookPicture.DARK_LOGO)
 
 
 @endpoint.delete(_DARK_LOGO, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
 async def remove_dark_logo(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Remove the logo for dark pages
+    """Delete the logo of an organization for dark mode
 
-    The response is the same if there was none. Browsers may have it cached.
+    The request also succeeds if there is no such logo. Browsers can have the deleted logo in their cache.
     """
     await postern.tenancy.branding.remove_picture(call.caller, LookPicture.DARK_LOGO, call.actor)
     return NO_BODY
@@ -203,18 +205,18 @@ async def remove_dark_logo(call: Call[None, None, OrganizationPath, Member], pos
     tags=_TAGS,
 )
 async def upload_favicon(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
-    """Upload the favicon
+    """Upload the favicon of an organization
 
-    PNG or WebP, as wide as it is high, of at most 32 KiB and 512 pixels on a side.
+    The body is the image: PNG or WebP, square, at most 32 KiB and 512 pixels on a side.
     """
     return await _upload(call, postern, LookPicture.FAVICON)
 
 
 @endpoint.delete(_FAVICON, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
 async def remove_favicon(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Remove the favicon
+    """Delete the favicon of an organization
 
-    Succeeds even if there was none. Browsers may have it cached.
+    The request also succeeds if there is no favicon. Browsers can have the deleted favicon in their cache.
     """
     await postern.tenancy.branding.remove_picture(call.caller, LookPicture.FAVICON, call.actor)
     return NO_BODY
@@ -230,18 +232,19 @@ async def remove_favicon(call: Call[None, None, OrganizationPath, Member], poste
     tags=_TAGS,
 )
 async def upload_background(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
-    """Upload the picture behind the cards of an organization's pages
+    """Upload the background image of an organization's pages
 
-    PNG, JPEG or WebP, of at most 200 KiB and 2048 pixels on a side. Text never stands on it.
+    The body is the image: PNG, JPEG or WebP, at most 200 KiB and 2048 pixels on a side. It appears behind the cards of the pages, and never
+    behind text.
     """
     return await _upload(call, postern, LookPicture.BACKGROUND)
 
 
 @endpoint.delete(_BACKGROUND, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
 async def remove_background(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Remove the picture behind the cards of pages
+    """Delete the background image of an organization's pages
 
-    The response is the same if there was none. Browsers may have it cached.
+    The request also succeeds if there is no background image. Browsers can have the deleted image in their cache.
     """
     await postern.tenancy.branding.remove_picture(call.caller, LookPicture.BACKGROUND, call.actor)
     return NO_BODY
@@ -282,14 +285,16 @@ class LanguagesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """The languages of an organization."""
 
     languages: Annotated[list[_Code], msgspec.Meta(extra_json_schema={"maxItems": MOST_LANGUAGES}, examples=[["de", "en"]])] | None
-    """The preferred one first: it is the fallback. An empty list, or null, means all supported languages, and English to everyone else."""
+    """The languages. The first one is preferred, and is the fallback. An empty list or null enables all supported languages, with English
+    as the fallback.
+    """
 
 
 class LanguagesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The languages of an organization."""
 
     languages: Annotated[list[Language], msgspec.Meta(examples=[["de", "en"]])]
-    """The preferred one first. An empty list means all supported languages."""
+    """The languages, the preferred one first. An empty list means all supported languages."""
 
 
 @endpoint.patch(
@@ -303,7 +308,7 @@ class LanguagesRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def change_languages(call: Call[LanguagesPatch, None, OrganizationPath, Member], postern: Postern) -> LanguagesRecord:
     """Change the languages of an organization
 
-    Pages and emails that have the organization's branding speak these languages and no other.
+    Pages and emails with the organization's branding use only these languages.
     """
     return _recorded_spoken_language(await postern.tenancy.spoken_languages.change(call.caller, call.body.languages or (), call.actor))
 
@@ -312,7 +317,7 @@ async def change_languages(call: Call[LanguagesPatch, None, OrganizationPath, Me
 async def get_languages(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> LanguagesRecord:
     """Get the languages of an organization
 
-    The pages and emails that have its branding speak these languages.
+    Return the languages of the pages and emails with the organization's branding.
     """
     return _recorded_spoken_language(await postern.tenancy.spoken_languages.get(call.caller))
 

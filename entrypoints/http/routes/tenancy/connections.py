@@ -36,28 +36,28 @@ _METADATA_TYPE: Final = "application/samlmetadata+xml"
 
 
 class ConnectionTestStart(msgspec.Struct, frozen=True, kw_only=True):
-    """A test that waits for a browser."""
+    """A test that awaits a browser."""
 
     id: Id
     url: Annotated[Uri, example("https://id.example.org/ui/connections/test?state=3q2-7w")]
-    """The URL of a page with a button. The first browser that presses it makes the test, within 15 minutes."""
+    """The URL of the page that starts the test. The first browser that presses the button within 15 minutes runs the test."""
 
 
 class ConnectionCheckRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One check of an answer."""
+    """One check of a provider's response."""
 
     name: Annotated[str, example("audience")]
-    """The check, in one word."""
+    """The short name of the check."""
     state: Annotated[str, example("failed")]
     """`passed` or `failed`."""
     words: Annotated[str, example("The assertion is for another service provider.")]
-    """The result in words."""
+    """A description of the result."""
     came: Annotated[str, example("https://other.example.org")]
-    """What the answer said, unless that tells about a person."""
+    """The value in the response, unless it identifies a person."""
     expected: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
-    """What Postern expected."""
+    """The value that Postern expected."""
     mend: Annotated[str, example("Set our entity id as the audience in the directory.")]
-    """The change that fixes the request."""
+    """How to fix the failure."""
 
 
 class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,42 +65,42 @@ class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     reference: Annotated[str, example("7D21C0FFEE")]
-    """The reference that a person was shown when the sign-in failed."""
+    """The reference that the person saw when the sign-in failed."""
     kind: Annotated[str, example("sign_in")]
-    """`sign_in`, `test` or `logout`."""
+    """The kind of exchange: `sign_in`, `test` or `logout`."""
     succeeded: Annotated[bool, example(False)]
-    """Whether the provider's answer was accepted."""
+    """Whether Postern accepted the provider's response."""
     fault: Annotated[str, example("audience_differs")]
-    """The kind of failure, in one word; empty if the exchange succeeded."""
+    """The short name of the failure; empty if the exchange succeeded."""
     reason: Annotated[str, example("The assertion is for another service provider.")]
-    """The reason of a failure, in words."""
+    """The reason for the failure."""
     advice: Annotated[str, example("Set our entity id as the audience in the directory.")]
-    """The change that avoids the failure."""
+    """How to fix the failure."""
     checks: Sequence[ConnectionCheckRecord]
-    """The checks that were made, for an answer of SAML."""
+    """For SAML: the checks of the response."""
     certificate: Annotated[str, example("9f2c4d…")]
-    """The SHA-256 fingerprint of the provider's certificate that signed the answer; empty for OpenID Connect."""
+    """The SHA-256 fingerprint of the provider's certificate that signed the response; empty for OpenID Connect."""
     message_id: Annotated[str, example("_9f2c")]
-    """The ID of the answer."""
+    """The ID of the response."""
     in_response_to: Annotated[str, example("_1b7e")]
-    """The ID of Postern's request that the answer names."""
+    """The ID of the request that the response names."""
     created_at: CreatedAt
     times: Annotated[int, example(1)]
-    """How often it came. What anyone may send is counted in one entry of its kind."""
+    """The number of occurrences. Messages that anyone can send are counted in one entry of each kind."""
     last_at: datetime | None
-    """When something counted last came; null for what stands for itself."""
+    """When the last of several counted messages arrived; null for an entry of a single exchange."""
 
 
 class ConnectionExchanges(msgspec.Struct, frozen=True):
-    """The last fifty exchanges of the last seven days, and beside them one entry of each kind for what came from anyone."""
+    """The last 50 exchanges of the last 7 days, and one entry of each kind for messages that anyone can send."""
 
     exchanges: Sequence[ConnectionExchangeRecord]
-    """Newest first."""
+    """The exchanges, the newest first."""
 
 
 class DirectoryMetadataQuery(msgspec.Struct, frozen=True):
     url: Annotated[Line, example("https://login.acme.example/saml/metadata")] = ""
-    """The URL of the metadata, over https, in place of a document. Postern stores the URL."""
+    """The https URL of the metadata, instead of a document in the body. Postern stores the URL."""
 
 
 _Certificate = Annotated[
@@ -111,35 +111,35 @@ _Certificate = Annotated[
 
 
 class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A certificate of the provider; without one, a key pair of Postern."""
+    """A certificate of the provider, or a change of Postern's key pair."""
 
     certificate: _Certificate = ""
-    """A certificate of the provider to accept besides the known ones, in PEM or in base64."""
+    """A certificate of the provider to accept in addition to the known ones, in PEM or base64."""
     activate: Annotated[bool, example(False)] = False
-    """Without a certificate: false creates Postern's next key pair, and true makes it sign from now on, in place of the present one."""
+    """Without `certificate`: false creates Postern's next key pair, and true starts signing with it, in place of the current one."""
 
 
 class ConfirmedSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the owner approves."""
+    """The settings that the owner approves."""
 
     digest: Annotated[
         str,
         bounded({"minLength": 64, "maxLength": 64}),
         example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"),
     ]
-    """The `digest` beside the settings that you have seen. If they are others by now, the response is 409."""
+    """The `digest` of the settings that you have seen. If the settings have changed since, the response is 409."""
 
 
 class ReplacedProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """The provider that another one takes the place of."""
+    """The provider that is replaced."""
 
     provider_id: Annotated[UUID, example("0199d3a0-0000-7000-8000-000000000008")]
-    """The ID of the former provider."""
+    """The ID of the replaced provider."""
 
 
 class DirectoryPath(msgspec.Struct, frozen=True):
     connection_id: UUID
-    """The ID of the organization's provider."""
+    """The ID of the organization's identity provider."""
 
 
 @endpoint.post(
@@ -152,11 +152,11 @@ class DirectoryPath(msgspec.Struct, frozen=True):
     tags=_TAGS,
 )
 async def test_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> ConnectionTestStart:
-    """Test an upstream provider with its settings as they are now
+    """Test an identity provider
 
-    Open `url` in a browser and sign in at the provider. The test signs no one in here. It ends on a page with each check, its result, and
-    the change that helps. If all checks pass, an owner can activate the provider, as long as its settings stay as they are. Requires a
-    recent sign-in or reauthentication, with MFA if you have it enabled.
+    Open `url` in a browser and sign in at the provider. The test does not create a session in Postern. The last page shows each check, its
+    result, and how to fix a failure. If all checks pass, an owner can activate the provider, as long as its settings do not change.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     started = await postern.tenancy.connection_tests.start(call.caller, UpstreamProviderId(call.path.provider_id))
     return ConnectionTestStart(id=started.id, url=started.url)
@@ -173,11 +173,11 @@ async def test_upstream_provider(call: Call[None, None, UpstreamProviderPath, Me
 async def activate_upstream_provider(
     call: Call[ConfirmedSettings, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Activate an upstream provider
+    """Activate an identity provider
 
-    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the response is 409. A provider of
-    SAML must have been tested with the settings as they are now. What someone sets up with a setup link must have been handed over.
-    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    Only an owner can do this. Send the `digest` of the settings; if they have changed since, the response is 409. A SAML provider must have
+    passed a test with its current settings. Settings made with a setup link must have been handed over to an owner. Requires a recent
+    sign-in or reauthentication, with MFA if you have it enabled.
     """
     activated = await postern.tenancy.connections.activate(
         call.caller, UpstreamProviderId(call.path.provider_id), call.actor, seen=call.body.digest
@@ -189,11 +189,12 @@ async def activate_upstream_provider(
 async def succeed_upstream_provider(
     call: Call[ReplacedProvider, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Name an upstream provider the successor of another one
+    """Set an identity provider as the successor of another
 
-    A provider vouches for the addresses of your people. Another provider's first word about such an address takes the account over: what
-    the person has set up there ends. The word of a successor does not. The former provider may be deleted. Only an owner can do this.
-    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    An identity provider confirms the email addresses of its users. If a different provider confirms such an address for the first time,
+    Postern deletes the account's credentials, sessions and identities. The successor of a provider confirms addresses without this effect.
+    You can set the successor even after the former provider is deleted. Only an owner can do this. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     provider, former = UpstreamProviderId(call.path.provider_id), UpstreamProviderId(call.body.provider_id)
     return record_of(postern, await postern.tenancy.connections.succeed(call.caller, provider, former, call.actor))
@@ -201,9 +202,9 @@ async def succeed_upstream_provider(
 
 @endpoint.get(f"{PROVIDER}/exchanges", caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_connection_exchanges(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> ConnectionExchanges:
-    """List the last exchanges with an upstream provider, and why they failed
+    """List the recent exchanges with an identity provider
 
-    A person whose sign-in failed has seen a reference, by which you find the exchange.
+    Return the last exchanges, and why they failed. If a sign-in fails, the person sees a reference. Use it to find the exchange.
     """
     listed = await postern.tenancy.connections.exchanges(call.caller, UpstreamProviderId(call.path.provider_id))
     return ConnectionExchanges([_exchange(one) for one in listed])
@@ -222,10 +223,10 @@ async def list_connection_exchanges(call: Call[None, None, UpstreamProviderPath,
 async def upload_upstream_provider_metadata(
     call: Call[bytes, DirectoryMetadataQuery, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Fill the settings of a provider of SAML from its metadata
+    """Import the metadata of a SAML provider
 
-    Send the document, or name its address as `url`. Postern reads entity ID, addresses and certificates. A change makes the provider a
-    draft again. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    Send the document, or its URL as `url`. Postern reads the entity ID, the URLs and the certificates. If the settings change, the provider
+    becomes a draft again. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     filled = await postern.tenancy.connections.fill(
         call.caller, UpstreamProviderId(call.path.provider_id), call.actor, document=call.body, address=call.query.url
@@ -245,11 +246,11 @@ async def upload_upstream_provider_metadata(
 async def change_connection_certificate(
     call: Call[ConnectionCertificateBody, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Add a certificate of a SAML provider, or rotate Postern's
+    """Add a certificate of a SAML provider, or rotate Postern's key pair
 
-    A certificate of the provider is valid at once if an owner sends it; from anyone else, it makes the provider a draft again. Postern's
-    own key pair changes in two steps: the next one is in its metadata until it signs. Requires a recent sign-in or reauthentication, with
-    MFA if you have it enabled.
+    If an owner adds a certificate of the provider, it is valid at once. If anyone else adds it, the provider becomes a draft again.
+    Postern's own key pair rotates in two steps: first the metadata contains the next one, then Postern signs with it. Requires a recent
+    sign-in or reauthentication, with MFA if you have it enabled.
     """
     connections, provider, body = postern.tenancy.connections, UpstreamProviderId(call.path.provider_id), call.body
     if body.certificate:
@@ -270,7 +271,8 @@ async def change_connection_certificate(
 async def get_connection_metadata(call: Call[None, None, DirectoryPath], postern: Postern) -> bytes:
     """Get Postern's SAML metadata for an identity provider
 
-    For the identity provider; Postern is the service provider. During a key rotation, the metadata contains both certificates.
+    Return the metadata of Postern as the service provider, to import at the identity provider. During a key rotation, the metadata contains
+    both certificates.
     """
     return await postern.tenancy.connections.metadata(UpstreamProviderId(call.path.connection_id))
 
@@ -290,7 +292,7 @@ _WAITING: Final = f"{PROVIDER}/certificate/waiting/{{fingerprint}}"
 
 class WaitingCertificatePath(UpstreamProviderPath, frozen=True):
     fingerprint: Annotated[Word, example("9f2c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f80912")]
-    """The certificate's SHA-256 fingerprint, as `waiting_certificates` has it."""
+    """The certificate's SHA-256 fingerprint, as in `waiting_certificates`."""
 
 
 @endpoint.post(
@@ -305,11 +307,11 @@ class WaitingCertificatePath(UpstreamProviderPath, frozen=True):
 async def approve_connection_certificate(
     call: Call[None, None, WaitingCertificatePath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Approve a new certificate of an upstream provider
+    """Approve a new certificate of an identity provider
 
-    The certificate came with the provider's metadata, but not in a way that shows that it is the provider's. Compare its fingerprint with
-    the one that the provider's administrator tells you over another way. It counts from then on, beside the known ones. Requires a recent
-    sign-in or reauthentication, with MFA if you have it enabled.
+    The certificate came with the provider's metadata, but Postern could not verify that it is the provider's. Compare its fingerprint with
+    the one that the provider's administrator gives you over another channel. Once approved, the certificate is valid in addition to the
+    known ones. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     path = call.path
     approved = await postern.tenancy.connection_refreshes.approve(
@@ -329,10 +331,10 @@ async def approve_connection_certificate(
 async def decline_connection_certificate(
     call: Call[None, None, WaitingCertificatePath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Decline a new certificate of an upstream provider
+    """Decline a new certificate of an identity provider
 
-    No one is asked about it again while the metadata contain it. Requires a recent sign-in or reauthentication, with MFA if you have it
-    enabled.
+    While the metadata contains the certificate, Postern does not ask for its approval again. Requires a recent sign-in or reauthentication,
+    with MFA if you have it enabled.
     """
     path = call.path
     declined = await postern.tenancy.connection_refreshes.decline(
@@ -351,9 +353,9 @@ async def decline_connection_certificate(
     verb="upstream-provider drop-certificate",
 )
 async def delete_former_certificate(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> UpstreamProviderRecord:
-    """Delete Postern's former key pair at an upstream provider
+    """Delete Postern's former key pair at an identity provider
 
-    After a rotation, the former key pair still decrypts what the provider encrypts for it. Delete it when the provider has read Postern's
+    After a rotation, the former key pair still decrypts what the provider encrypts for it. Delete it once the provider has read Postern's
     metadata again. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     dropped = await postern.tenancy.connections.drop_former(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)

@@ -39,21 +39,21 @@ _Join = Annotated[JoinPolicy, example("ask")]
 
 class DomainRoutePath(OrganizationPath, frozen=True):
     domain_id: UUID
-    """The route's ID."""
+    """The ID of the domain route."""
 
 
 class NewDomainRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """An email domain, and the sign-in of its people."""
+    """An email domain, and how its people sign in."""
 
     domain: _Domain
-    """The part after the @ of the addresses, in ASCII (`xn--…` for other letters). Domains below it are not included."""
+    """The part of the email addresses after the @, in ASCII (`xn--…` for other letters). Subdomains are not included."""
     upstream_provider_id: _ProviderText | None = None
-    """The provider that the people sign in at: `codehost`, `websuite` or `officesuite`, or the ID of one of the organization's own."""
+    """The identity provider of these people: `codehost`, `websuite` or `officesuite`, or the ID of one of the organization's own."""
     login_policy: _Login = LoginPolicy.PASSWORD_ALLOWED
-    """The allowed ways to sign in."""
+    """The allowed sign-in methods."""
     join_policy: _Join = JoinPolicy.OFF
-    """The effect on people who sign in and are no members yet: no effect, a request to become a member, or a membership in the role
-    `member`.
+    """What happens to people who sign in and are not members yet. `off`: nothing. `ask`: they can request membership. `on`: they become
+    members in the role `member`.
     """
 
 
@@ -61,41 +61,39 @@ class DomainRoutePatch(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a domain route. Omitted fields keep their values; send at least one."""
 
     upstream_provider_id: _ProviderText | msgspec.UnsetType | None = msgspec.UNSET
-    """The provider that the people sign in at; null for none."""
+    """The identity provider of these people; null for none."""
     login_policy: _Login | msgspec.UnsetType = msgspec.UNSET
-    """The allowed ways to sign in."""
+    """The allowed sign-in methods."""
     join_policy: _Join | msgspec.UnsetType = msgspec.UNSET
-    """The effect on people who sign in and are no members yet."""
+    """What happens to people who sign in and are not members yet."""
 
 
 class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An email domain, the sign-in of its people, and the proof to publish. The record or the file is enough to prove that the organization
-    owns the domain.
-    """
+    """An email domain, how its people sign in, and the record and the file that verify the domain. Publishing one of the two is enough."""
 
     id: Id
     domain: Annotated[str, example("acme.example")]
-    """The domain, in lower case."""
+    """The domain, in lowercase."""
     verified: Annotated[bool, example(False)]
-    """Whether the organization has verified that it owns the domain. Until then the route has no effect."""
+    """Whether the organization has verified the domain. Until then the route has no effect."""
     verified_at: datetime | None
-    """When the organization verified it; null if it has not."""
+    """When the domain was verified; null if it was not."""
     checked_at: datetime | None
-    """When Postern last looked for the proof."""
+    """When Postern last looked for the record and the file."""
     upstream_provider_id: Annotated[str, example("websuite")] | None
-    """The provider that people of the domain sign in at; null for none."""
+    """The identity provider of these people; null for none."""
     login_policy: _Login
-    """The allowed ways to sign in."""
+    """The allowed sign-in methods."""
     join_policy: _Join
-    """The effect on people who sign in and are no members yet."""
+    """What happens to people who sign in and are not members yet."""
     verification_token: VerificationToken
-    """The text that proves the domain, as the value of the record or the content of the file."""
+    """The verification token, for the value of the record or the content of the file."""
     txt_name: Annotated[str, example("_postern-verification.acme.example")]
     """The name of the TXT record."""
     txt_value: VerificationToken
     """The value of the TXT record."""
     file_url: Annotated[str, example("https://acme.example/.well-known/postern-verification.txt")]
-    """The URL of the file. `http` works, too. Postern does not follow redirects."""
+    """The URL of the file. `http` is also accepted. Postern does not follow redirects."""
     file_content: VerificationToken
     """The content of the file."""
     created_at: CreatedAt
@@ -104,9 +102,9 @@ class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.get(_ROUTES, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_domain_routes(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[DomainRouteRecord]:
-    """List the domain routes of the organization, the oldest first
+    """List the domain routes of an organization
 
-    Each has the proof to publish, and whether it was found.
+    Return the routes, the oldest first, each with the record to publish and the state of the verification.
     """
     return [_record(route) for route in await postern.tenancy.domain_routes.list(call.caller)]
 
@@ -122,16 +120,19 @@ async def list_domain_routes(call: Call[None, None, OrganizationPath, Member], p
     tags=_TAGS,
 )
 async def create_domain_route(call: Call[NewDomainRoute, None, OrganizationPath, Member], postern: Postern) -> DomainRouteRecord:
-    """Set how the people of an email domain sign in
+    """Create a domain route
 
-    Publish the record or the file from the answer, then verify the domain. Until then the route has no effect. Only one organization can
-    verify a domain. If the domain is also the organization's own domain, the proof that is published for that is enough. With
-    `password_allowed` people may choose between the provider and the ways of Postern. With `upstream_only` people can use only the
-    provider: no password, no magic link, no password reset. `password_fallback_if_provider_unavailable` does the same, except while the
-    provider is disabled or does not answer. Under both, an account at `codehost`, `websuite` or `officesuite` counts only if the provider
-    has verified an address of this domain for it. An organization has at most 100 routes. For a route by which people become members, or
-    ask to, you also need the right to manage members and the rights of the role `member`. Requires a recent sign-in or reauthentication,
-    with MFA if you have it enabled.
+    Set how the people of an email domain sign in. Publish the record or the file in the response, then verify the domain. Until then the
+    route has no effect. Only one organization can verify a domain. If the domain is also the organization's custom domain, the record or
+    file published for it is enough.
+
+    With `password_allowed`, people can choose between the provider and Postern's sign-in methods. With `upstream_only`, people can use only
+    the provider: no password, no magic link, no password reset. `password_fallback_if_provider_unavailable` does the same, except while the
+    provider is disabled or does not respond. With these two policies, an account at `codehost`, `websuite` or `officesuite` needs an email
+    address of this domain, verified by the provider.
+
+    An organization can have at most 100 routes. If `join_policy` is `ask` or `on`, you also need the permission to manage members and the
+    permissions of the role `member`. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     body = call.body
     route = await postern.tenancy.domain_routes.create(
@@ -155,21 +156,21 @@ async def create_domain_route(call: Call[NewDomainRoute, None, OrganizationPath,
     tags=_TAGS,
 )
 async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath, Member], postern: Postern) -> DomainRouteRecord:
-    """Change how the people of an email domain sign in
+    """Change a domain route
 
-    The change takes effect with the next sign-in; sessions stay. To let people become members, or ask to, you also need the right to manage
-    members and the rights of the role `member`. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    The change applies from the next sign-in on; existing sessions continue. If you set `join_policy` to `ask` or `on`, you also need the
+    permission to manage members and the permissions of the role `member`. Requires a recent sign-in or reauthentication, with MFA if you
+    have it enabled.
     """
     return _record(await postern.tenancy.domain_routes.change(call.caller, DomainId(call.path.domain_id), call.actor, _change(call.body)))
 
 
 @endpoint.post(f"{_ROUTE}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> DomainVerification:
-    """Verify an email domain
+    """Verify the domain of a domain route
 
-    Once Postern finds the proof, the route takes effect. Leave the proof published: Postern looks for it every week. When the proof is
-    missing, the owners get an email; after two further days without the proof, the route has no effect any more, and the owners get another
-    email.
+    Once Postern finds the record or the file, the route takes effect. Keep it published: Postern checks it every week. If both are missing,
+    the owners get an email. If both are still missing after 2 more days, the route loses its effect, and the owners get another email.
     """
     outcome = await postern.tenancy.domain_routes.verify(call.caller, DomainId(call.path.domain_id), call.actor)
     return DomainVerification(outcome.verified, outcome.message)
@@ -181,8 +182,8 @@ async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], p
 async def delete_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> NoBody:
     """Delete a domain route
 
-    From their next sign-in on, the people of the domain sign in like everyone else. Requires a recent sign-in or reauthentication, with MFA
-    if you have it enabled.
+    From the next sign-in on, the people of the domain sign in without the route, like everyone else. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     await postern.tenancy.domain_routes.remove(call.caller, DomainId(call.path.domain_id), call.actor)
     return NO_BODY

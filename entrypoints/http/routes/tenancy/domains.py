@@ -35,26 +35,26 @@ class DomainBody(msgspec.Struct, frozen=True):
 
 
 class DomainRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The domain of an organization, and the proof to publish. The record or the file is enough to prove that the organization owns the
-    domain. If no domain is set, all fields but `verified` are null.
+    """The custom domain of an organization, and the record and the file that verify it. Publishing one of the two is enough. If no domain
+    is set, all fields but `verified` are null.
     """
 
     domain: Annotated[str, example("login.acme.example")] | None
-    """The domain, in lower case."""
+    """The domain, in lowercase."""
     verified: Annotated[bool, example(False)]
-    """Whether the organization has verified that it owns the domain."""
+    """Whether the organization has verified the domain."""
     verified_at: datetime | None
-    """When the organization verified it."""
+    """When the domain was verified."""
     checked_at: datetime | None
-    """When Postern last looked for the proof."""
+    """When Postern last looked for the record and the file."""
     verification_token: VerificationToken | None
-    """The text that proves the domain, as the value of the record or the content of the file."""
+    """The verification token, for the value of the record or the content of the file."""
     txt_name: Annotated[str, example("_postern-verification.login.acme.example")] | None
     """The name of the TXT record."""
     txt_value: VerificationToken | None
     """The value of the TXT record."""
     file_url: Annotated[str, example("https://login.acme.example/.well-known/postern-verification.txt")] | None
-    """The URL of the file. `http` works, too. Postern does not follow redirects."""
+    """The URL of the file. `http` is also accepted. Postern does not follow redirects."""
     file_content: VerificationToken | None
     """The content of the file."""
 
@@ -73,7 +73,7 @@ _NONE: Final = DomainRecord(
 
 
 class DomainVerification(msgspec.Struct, frozen=True):
-    """The outcome of looking for the proof."""
+    """The result of the verification."""
 
     verified: Annotated[bool, example(True)]
     """Whether the domain is verified."""
@@ -82,29 +82,29 @@ class DomainVerification(msgspec.Struct, frozen=True):
 
 @endpoint.post(_DOMAIN, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def set_domain(call: Call[DomainBody, None, OrganizationPath, Member], postern: Postern) -> DomainRecord:
-    """Set the domain of an organization
+    """Set the custom domain of an organization
 
-    The new domain replaces the previous one. Publish the record or the file from the answer, then verify the domain. An organization has
-    one domain, and only one organization can verify a domain.
+    The new domain replaces the previous one. Publish the record or the file in the response, then verify the domain. An organization can
+    have one custom domain, and only one organization can verify a domain.
     """
     return _record(await postern.tenancy.domains.set(call.caller, call.actor, call.body.domain))
 
 
 @endpoint.get(_DOMAIN, caller=_MANAGE, keys=True, tags=_TAGS)
 async def get_domain(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> DomainRecord:
-    """Get the domain of an organization, and the proof to publish
+    """Get the custom domain of an organization
 
-    Publish the record or the file of the proof, and ask Postern to look for it.
+    Return the domain, and the record and the file that verify it. Publish one of the two, then verify the domain.
     """
     return _record(await postern.tenancy.domains.get(call.caller))
 
 
 @endpoint.post(f"{_DOMAIN}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def verify_domain(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> DomainVerification:
-    """Verify the domain of an organization
+    """Verify the custom domain of an organization
 
-    Leave the proof published: Postern looks for it every week. When the proof is missing, the owners get an email; after two further days
-    without the proof, the domain is no longer verified.
+    Keep the record or the file published: Postern checks it every week. If both are missing, the owners get an email. If both are still
+    missing after 2 more days, the domain is no longer verified.
     """
     outcome = await postern.tenancy.domains.verify(call.caller, call.actor)
     return DomainVerification(outcome.verified, outcome.message)
@@ -112,7 +112,7 @@ async def verify_domain(call: Call[None, None, OrganizationPath, Member], poster
 
 @endpoint.delete(_DOMAIN, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, status=204, tags=_TAGS)
 async def remove_domain(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Remove the domain of an organization
+    """Remove the custom domain of an organization
 
     If no domain is set, nothing happens.
     """

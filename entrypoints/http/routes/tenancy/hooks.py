@@ -47,14 +47,15 @@ class HookBody(msgspec.Struct, frozen=True, kw_only=True):
     seconds: _Seconds = DEFAULT_SECONDS
     """The timeout of a request: 1 to 5 seconds."""
     digest: Annotated[str, msgspec.Meta(max_length=64), example(_DIGEST)] | None = None
-    """The `digest` of the settings that you have seen; null while there is no hook. If they are others by now, the response is 409."""
+    """The `digest` of the settings that you have seen; null if there is no hook. If the settings have changed since, the response is 409.
+    """
 
 
 class SeenReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the owner approves."""
+    """The settings and the report that the owner approves."""
 
     digest: Annotated[str, msgspec.Meta(max_length=129), example(_SEEN)]
-    """The `digest` of the report: of the settings, and of what the report shows. If either is another by now, the response is 409."""
+    """The `digest` of the settings and of what the report shows. If either has changed since, the response is 409."""
 
 
 class HookReportRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,23 +66,23 @@ class HookReportRecord(msgspec.Struct, frozen=True, kw_only=True):
     silent: Annotated[int, example(2)]
     """The number of requests without a valid response."""
     refused: Annotated[int, example(3)]
-    """How many sign-ins the hook denied."""
+    """The number of sign-ins that the hook denied."""
     factors: Annotated[int, example(5)]
-    """How many sign-ins the hook challenged with MFA or a passkey."""
+    """The number of sign-ins for which the hook required MFA or a passkey."""
     mean_milliseconds: Annotated[int, example(48)]
-    """The average response time."""
+    """The average response time in milliseconds."""
     slowest_milliseconds: Annotated[int, example(310)]
-    """The slowest response time."""
+    """The longest response time in milliseconds."""
     may_count: Annotated[bool, example(True)]
     """Whether an owner can enforce the hook now: after 100 requests, or an hour in report-only mode."""
     digest: Annotated[str, example(_SEEN)]
-    """The digest of the settings and of what this report shows. An owner sends it back to enforce the hook. It stays the same while the
-    figures differ little.
+    """The digest of the settings and of what this report shows. Send it to enforce the hook. It stays the same while the figures change
+    little.
     """
 
 
 class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The hook, without its secret; its fields are null while there is none."""
+    """The hook, without its secret. If there is no hook, the fields are null."""
 
     id: UUID | None
     """The hook's ID."""
@@ -98,24 +99,23 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None
     """When the current settings took effect. Null while jobs are paused after a restore."""
     is_held: Annotated[bool, example(False)]
-    """Whether the hook is not called because jobs are paused after a restore of the installation. An enforced hook is called nevertheless.
-    """
+    """Whether the hook is not called because jobs are paused after a restore of the installation. An enforced hook is still called."""
     has_secret: Annotated[bool, example(True)]
-    """Whether the hook has a secret that signs requests. A hook without one, imported with its organization, is not called."""
+    """Whether the hook has a secret that signs requests. A hook without a secret, imported with its organization, is not called."""
     listed_only: Annotated[int, example(0)]
-    """The number of unconfirmed members. They sign in without a hook request, until they confirm the membership or consent to an
+    """The number of unconfirmed members. Their sign-ins send no hook request until they confirm the membership or consent to an
     application.
     """
     user_keys: Annotated[int, example(0)]
     """The number of user API keys at your organization's applications. They stay valid after a denial: key checks do not call the hook."""
     report: HookReportRecord | None
-    """The hook's decisions since then."""
+    """The hook's decisions since `since`."""
     digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of these settings. An owner who changes them sends it back."""
+    """The digest of these settings. Send it to change them."""
     created_at: datetime | None
     """When the hook was created."""
     updated_at: datetime | None
-    """When it was changed last."""
+    """When the hook was last changed."""
 
 
 class HookSecretRecord(HookRecord, frozen=True, kw_only=True):
@@ -133,32 +133,32 @@ class HookExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     """When the request was sent."""
     milliseconds: Annotated[int, example(48)]
-    """How long it took."""
+    """The response time in milliseconds."""
     outcome: Annotated[str, example("go_on")]
     """`go_on`, `second_factor`, `passkey`, `no` or `silent`."""
     why: Annotated[str, example("place")] | None
-    """The reason of a denial, or why there was no response."""
+    """The reason for a denial or a missing response."""
     counted: Annotated[bool, example(False)]
-    """Whether the response was enforced. In report-only mode, none is."""
+    """Whether the response was enforced. In report-only mode, no response is enforced."""
     is_test: Annotated[bool, example(False)]
     """Whether it was a test request with sample data."""
     sent: _Masked
-    """What was sent."""
+    """The request."""
     answered: Annotated[str, example('{"decision": "go_on"}')] | None
-    """What was answered; null if nothing was."""
+    """The response; null if there was none."""
 
 
 class HookTrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The hook's response to a test request."""
 
     success: Annotated[bool, example(True)]
-    """Whether a valid response came."""
+    """Whether the hook sent a valid response."""
     outcome: Annotated[str, example("go_on")]
     """`go_on`, `second_factor`, `passkey`, `no` or `silent`."""
     why: Annotated[str, example("place")] | None
-    """The reason of a denial, or why there was no response."""
+    """The reason for a denial or a missing response."""
     milliseconds: Annotated[int, example(48)]
-    """How long it took."""
+    """The response time in milliseconds."""
 
 
 @endpoint.get(_HOOK, caller=_SEES, keys=True, verb="hook get", tags=_TAGS)
@@ -179,10 +179,10 @@ async def get_sign_in_hook(call: Call[None, None, OrganizationPath, Member], pos
 async def set_sign_in_hook(call: Call[HookBody, None, OrganizationPath, Member], postern: Postern) -> HookSecretRecord:
     """Set the sign-in hook of an organization
 
-    Only an owner can do this. A new or changed hook starts in report-only mode: it is called and its responses are recorded, without effect
-    until an owner enforces it. Earlier responses no longer apply. The response has a `secret` if the hook is new: verify
+    Only an owner can do this. A new or changed hook starts in report-only mode: it is called and its responses are recorded, but have no
+    effect until an owner enforces it. Earlier responses no longer apply. If the hook is new, the response has a `secret`: verify
     `webhook-signature` with it, as in Standard Webhooks. The hook receives data about confirmed members and about people who consented to
-    the application, and only what the application may see.
+    the application, limited to what the application can see.
     """
     return _with_secret(await postern.tenancy.hooks.put(call.caller, _draft(call.body), call.actor, seen=call.body.digest))
 
@@ -203,7 +203,7 @@ async def remove_sign_in_hook(call: Call[None, None, OrganizationPath, Member], 
 async def rotate_sign_in_hook_secret(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookSecretRecord:
     """Rotate the secret of an organization's sign-in hook
 
-    Only an owner can do this. For 24 hours, `webhook-signature` has a second signature with the previous secret.
+    Only an owner can do this. For 24 hours, `webhook-signature` also has a signature with the previous secret.
     """
     return _with_secret(await postern.tenancy.hooks.rotate_secret(call.caller, call.actor))
 
@@ -220,9 +220,9 @@ async def rotate_sign_in_hook_secret(call: Call[None, None, OrganizationPath, Me
 async def activate_sign_in_hook(call: Call[SeenReport, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
     """Enforce the sign-in hook of an organization
 
-    Only an owner can do this, after 100 requests or an hour in report-only mode, for the settings and the report whose `digest` they send:
-    if either has changed, the response is 409. From then on a sign-in needs the hook's response, and an open session must sign in again.
-    Owners are never denied.
+    Only an owner can do this, after 100 requests or 1 hour in report-only mode. Send the `digest` of the settings and of the report; if
+    either has changed, the response is 409. From then on a sign-in needs the hook's response, and people with an open session must sign in
+    again. Owners are never denied.
     """
     return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
 
@@ -248,9 +248,9 @@ async def test_sign_in_hook(call: Call[None, None, OrganizationPath, Member], po
 
 @endpoint.get(f"{_HOOK}/exchanges", caller=_SEES, keys=True, verb="hook exchanges", tags=_TAGS)
 async def list_sign_in_hook_exchanges(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[HookExchangeRecord]:
-    """List the recent requests of an organization's sign-in hook, the newest first
+    """List the recent requests of an organization's sign-in hook
 
-    The last fifty, of a week at most. Each text is replaced by its length.
+    Return the last 50 requests of the last 7 days, the newest first. Each text is replaced by its length.
     """
     return [_exchange(one) for one in await postern.tenancy.hooks.exchanges(call.caller.organization)]
 
@@ -259,8 +259,8 @@ async def list_sign_in_hook_exchanges(call: Call[None, None, OrganizationPath, M
 async def get_installation_sign_in_hook(_call: Call, postern: Postern) -> HookRecord:
     """Get the sign-in hook of the installation
 
-    It is called before the organization's hook, about the same people. Its denial blocks only the organization of the sign-in. At the base
-    URL no hook is called.
+    The hook of the installation is called before the organization's hook, for the same people. A denial blocks only the organization of the
+    sign-in. Sign-ins at the base URL call no hook.
     """
     return _record(await postern.tenancy.hooks.get(None))
 
@@ -277,7 +277,7 @@ async def get_installation_sign_in_hook(_call: Call, postern: Postern) -> HookRe
 async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) -> HookSecretRecord:
     """Set the sign-in hook of the installation
 
-    A new or changed hook starts in report-only mode, as an organization's does. The response has a `secret` if the hook is new.
+    A new or changed hook starts in report-only mode, like the hook of an organization. If the hook is new, the response has a `secret`.
     """
     return _with_secret(await postern.tenancy.hooks.put(call.presented, _draft(call.body), call.actor, seen=call.body.digest))
 
@@ -311,7 +311,7 @@ async def remove_installation_sign_in_hook(call: Call, postern: Postern) -> NoBo
 async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) -> HookSecretRecord:
     """Rotate the secret of the installation's sign-in hook
 
-    For 24 hours, `webhook-signature` has a second signature with the previous secret.
+    For 24 hours, `webhook-signature` also has a signature with the previous secret.
     """
     return _with_secret(await postern.tenancy.hooks.rotate_secret(call.caller, call.actor))
 
@@ -328,8 +328,8 @@ async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) 
 async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Postern) -> HookRecord:
     """Enforce the sign-in hook of the installation
 
-    After 100 requests or an hour in report-only mode, for the settings and the report whose `digest` you send: if either has changed, the
-    response is 409.
+    You can enforce the hook after 100 requests or 1 hour in report-only mode. Send the `digest` of the settings and of the report; if
+    either has changed, the response is 409.
     """
     return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
 
@@ -368,9 +368,9 @@ async def test_installation_sign_in_hook(call: Call, postern: Postern) -> HookTr
 
 @endpoint.get(f"{_HOOK_OF_INSTALLATION}/exchanges", caller=PLATFORM_OWNER, verb="installation-hook exchanges", tags=_TAGS)
 async def list_installation_sign_in_hook_exchanges(_call: Call, postern: Postern) -> Sequence[HookExchangeRecord]:
-    """List the recent requests of the installation's sign-in hook, the newest first
+    """List the recent requests of the installation's sign-in hook
 
-    The last fifty, of a week at most. Each text is replaced by its length.
+    Return the last 50 requests of the last 7 days, the newest first. Each text is replaced by its length.
     """
     return [_exchange(one) for one in await postern.tenancy.hooks.exchanges(None)]
 

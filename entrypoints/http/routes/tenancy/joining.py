@@ -62,16 +62,16 @@ class NewInvitation(msgspec.Struct, frozen=True):
     email: EmailText
     """The email address to invite."""
     role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["member"])]
-    """The slug of the role: `member`, `admin`, or one of the organization's own."""
+    """The slug of the role: `member`, `admin`, or a custom role."""
     replaces: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None = None
-    """The ID of a pending invitation to the same email address, to send it again: its link stops working as the new one is made. Null if
-    the address has none.
+    """The ID of the pending invitation to replace, to the same email address. Its link stops working when the new invitation is created.
+    Null if the email address has no pending invitation.
     """
 
 
 class InvitationsQuery(Paging, frozen=True, kw_only=True):
     status: InvitationStatus | None = None
-    """Only invitations in this state."""
+    """Return only invitations with this status."""
 
 
 class InvitationRecord(msgspec.Struct, frozen=True):
@@ -85,16 +85,16 @@ class InvitationRecord(msgspec.Struct, frozen=True):
     invited_by: UUID | None
     """The user who sent the invitation; null if the account was deleted."""
     status: Annotated[InvitationStatus, example("pending")]
-    """The state of the invitation."""
+    """The status of the invitation."""
     token: Annotated[str, example("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
-    """A SHA-256 digest of the invitation's token, in hexadecimal. You cannot answer the invitation with it."""
+    """The SHA-256 digest of the invitation's token, in hexadecimal. The digest cannot be used to answer the invitation."""
     expires_at: datetime
     """When the invitation expires."""
     created_at: CreatedAt
 
 
 class InviterRecord(msgspec.Struct, frozen=True):
-    """The user who sent the invitation. For a deleted account: `unknown`, `deleted-user@unknown`, and 1970."""
+    """The user who sent the invitation. If the account was deleted, the values are `unknown`, `deleted-user@unknown`, and 1970."""
 
     id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The inviter's ID."""
@@ -104,7 +104,7 @@ class InviterRecord(msgspec.Struct, frozen=True):
 
 
 class InvitingKeyRecord(msgspec.Struct, frozen=True):
-    """The management API key that sent the invitation. It is void once the key was revoked, or may no longer give the role."""
+    """The management API key that sent the invitation. The invitation is void if the key is revoked, or can no longer grant the role."""
 
     id: Id
     name: Annotated[str | None, example("Nightly sync")]
@@ -119,7 +119,7 @@ class InvitationSummary(msgspec.Struct, frozen=True):
     invitation: InvitationRecord
     """The invitation."""
     inviter: InviterRecord
-    """The user who sent the invitation. If a management API key sent it, the person who answered for the key."""
+    """The user who sent the invitation. If a management API key sent it: the person responsible for the key."""
     management_key: InvitingKeyRecord | None = None
     """The management API key that sent the invitation; null if a person did."""
 
@@ -132,11 +132,11 @@ class IssuedInvitation(msgspec.Struct, frozen=True):
     inviter: InviterRecord
     """The user who sent the invitation."""
     token: Annotated[str, SHOWN_ONCE, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the magic link. It is shown only once."""
+    """The token in the invitation link. It is shown only once."""
 
 
 class InvitingOrganization(msgspec.Struct, frozen=True):
-    """The organization that invites."""
+    """The organization that sent the invitation."""
 
     slug: Annotated[str, example("acme")]
     """The organization's slug."""
@@ -152,42 +152,42 @@ class OwnInvitationRecord(msgspec.Struct, frozen=True):
     """The invited email address."""
     role: SlugOfRole
     token: Annotated[str, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """Answer the invitation with this token: once, within 15 minutes."""
+    """The token to answer the invitation with. It can be used once, within 15 minutes."""
     expires_at: datetime
     """When the invitation expires."""
     created_at: CreatedAt
     organization: InvitingOrganization
-    """The organization that invites."""
+    """The organization that sent the invitation."""
 
 
 class InvitationReply(msgspec.Struct, frozen=True):
     """The token of the invitation."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token from the magic link, or from the list of your own invitations."""
+    """The token from the invitation link, or from the list of your own invitations."""
 
 
 class InvitationAcceptance(InvitationReply, frozen=True, kw_only=True):
-    """The token of the invitation, and what the invited person is called."""
+    """The token of the invitation, and the name of the invited person."""
 
     name: Annotated[str, msgspec.Meta(max_length=2 * LONGEST_NAME, examples=["Ada Lovelace"])] = ""
-    """The name of the invited person. It is kept if Postern's own email server sent the token, if no one has used the account yet, and if
-    the account has no name. Otherwise it is left out.
+    """The name of the invited person. It is stored only if Postern's own email server sent the token, the account was never used, and the
+    account has no name.
     """
 
 
 class InvitationLink(msgspec.Struct, frozen=True):
     token: Annotated[Word, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the magic link."""
+    """The token in the invitation link."""
 
 
 @endpoint.post(_OF_ORGANIZATION, caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest, RateLimited), tags=_TAGS)
 async def create_invitation(call: Call[NewInvitation, None, OrganizationPath, Member], postern: Postern) -> IssuedInvitation:
-    """Invite someone by email
+    """Invite a person by email
 
-    The invitation is valid for a week. To invite into a role other than `member`, you need the right to manage roles and all rights of the
-    offered role, and the right to manage services if roles of services are assigned to the role. No one can be invited as `owner`: transfer
-    the ownership instead. The answer does not say whether the address has an account.
+    The invitation expires after 7 days. To offer a role other than `member`, you need the permission to manage roles and all permissions of
+    the offered role. If roles of services are assigned to the role, you also need the permission to manage services. You cannot invite a
+    person as `owner`: transfer the ownership instead. The response does not reveal whether the email address has an account.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     replaces = None if call.body.replaces is None else InvitationId(call.body.replaces)
@@ -197,9 +197,9 @@ async def create_invitation(call: Call[NewInvitation, None, OrganizationPath, Me
 
 @endpoint.get(_OF_ORGANIZATION, caller=_MANAGERS, keys=True, tags=_TAGS)
 async def list_invitations(call: Call[None, InvitationsQuery, OrganizationPath, Member], postern: Postern) -> Sequence[InvitationSummary]:
-    """List the organization's invitations, the newest first
+    """List the invitations of an organization
 
-    Filter by `status`.
+    Return the invitations, the newest first. Filter them by `status`.
     """
     query = call.query
     found = await postern.tenancy.invitations.list(call.caller.organization, query.status, page_of(query))
@@ -218,9 +218,9 @@ async def cancel_invitation(call: Call[None, None, OrganizationInvitationPath, M
 
 @endpoint.post(f"{_ONE}/accept", caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=_REFUSED_ANSWERS, tags=_TAGS)
 async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> EmptyObject:
-    """Accept an invitation for the person who was invited
+    """Accept an invitation on behalf of the invited person
 
-    You need the right to give the offered role.
+    You need the permission to grant the offered role.
     """
     await postern.tenancy.invitations.accept_on_behalf(call.caller, InvitationId(call.path.invitation_id), call.actor)
     return EMPTY_OBJECT
@@ -230,7 +230,7 @@ async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitat
 async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvitationRecord]:
     """List the invitations to your own email address
 
-    Returns the invitations that you can still answer, a hundred at most, the newest first. Your address must be verified.
+    Return the invitations that you can still answer, at most 100, the newest first. Your email address must be verified.
     """
     return [
         OwnInvitationRecord(
@@ -250,8 +250,8 @@ async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvi
 async def accept_invitation(call: Call[InvitationAcceptance], postern: Postern) -> EmptyObject:
     """Accept an invitation
 
-    The invited email address becomes a member of the organization. If the address has no account yet, Postern creates one and mail a link
-    to choose a password.
+    The person with the invited email address becomes a member of the organization. If the email address has no account yet, Postern creates
+    one and emails a link to choose a password.
     """
     await postern.tenancy.invitations.accept(call.body.token, call.actor, name=call.body.name)
     return EMPTY_OBJECT
@@ -261,8 +261,8 @@ async def accept_invitation(call: Call[InvitationAcceptance], postern: Postern) 
 async def decline_invitation(call: Call[InvitationReply], postern: Postern) -> EmptyObject:
     """Decline an invitation
 
-    The token is enough: no one needs an account for it. The invitation is `rejected` from then on. An invitation that has expired can be
-    declined, too.
+    The token is sufficient: no account is required. The status of the invitation becomes `rejected`. An expired invitation can be declined,
+    too.
     """
     await postern.tenancy.invitations.decline(call.body.token, call.actor)
     return EMPTY_OBJECT
@@ -270,9 +270,9 @@ async def decline_invitation(call: Call[InvitationReply], postern: Postern) -> E
 
 @endpoint.get("/invitations/accept", caller=ANYONE, limit=UNLIMITED, status=301, tags=_TAGS)
 def open_invitation(call: Call[None, InvitationLink], postern: Postern) -> Answer[NoBody]:
-    """Open the link of an invitation mail
+    """Open the link of an invitation email
 
-    The response redirects to the page with the same path at the frontend.
+    Redirect to the page with the same path on the frontend.
     """
     place = f"{postern.foundation.links.frontend_url}/invitations/accept?token={quote(call.query.token, safe='')}"
     return Answer(NO_BODY, 301, ((b"location", place.encode()),))
@@ -310,39 +310,40 @@ _REQUEST = f"{_REQUESTS}/{{request_id}}"
 
 class JoinRequestPath(OrganizationPath, frozen=True):
     request_id: UUID
-    """The request's ID."""
+    """The ID of the membership request."""
 
 
 class JoinRequestsQuery(Paging, frozen=True, kw_only=True):
     status: JoinRequestStatus | None = None
-    """Only requests in this state."""
+    """Return only requests with this status."""
 
 
 class JoinRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A person who wants to become a member, and may ask because their email address is in a domain of the organization."""
+    """A request for membership by a person whose email address is in a domain of the organization."""
 
     id: Id
     user_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The ID of the person's account."""
     email: EmailAddress
-    """The email address that allowed the person to ask."""
+    """The email address that allowed the person to request membership."""
     status: Annotated[JoinRequestStatus, example("pending")]
-    """The state of the request."""
+    """The status of the request."""
     created_at: CreatedAt
     decided_at: datetime | None
-    """When someone answered the request, or the person became a member in another way; null while the request is pending."""
+    """When the request was answered, or the person became a member in another way; null while the request is pending."""
     decided_by: UUID | None
-    """The user who answered; null if no one did, or if the account was deleted."""
+    """The user who answered the request; null if no one did, or if the account was deleted."""
 
 
 @endpoint.get(_REQUESTS, caller=_MANAGERS, keys=True, tags=_JOIN_REQUEST_TAGS)
 async def list_join_requests(
     call: Call[None, JoinRequestsQuery, OrganizationPath, Member], postern: Postern
 ) -> Sequence[JoinRequestRecord]:
-    """List the requests to become a member, the newest first
+    """List the membership requests of an organization
 
-    The requests come from domain routes with the `join_policy` `ask`, and from routes with `on` while the organization has no room for
-    members. The first request of a day is mailed to the owner and the admins.
+    Return the requests, the newest first. They come from domain routes whose `join_policy` is `ask`. While the organization has reached its
+    limit on members, they also come from routes whose `join_policy` is `on`. The owner and the admins get an email about the first request
+    of each day.
     """
     query = call.query
     return [_record_join_request(one) for one in await postern.tenancy.join_requests.list(call.caller, query.status, page_of(query))]
@@ -357,11 +358,11 @@ async def list_join_requests(
     tags=_JOIN_REQUEST_TAGS,
 )
 async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> EmptyObject:
-    """Approve a request to become a member
+    """Approve a membership request
 
-    The person gets the role `member`, and an email. You need the rights of this role. A request ends when the account changes its address,
-    because the request was made by the address that the list shows. You cannot approve a request while an invitation to another role waits
-    for the person.
+    The person gets the role `member`, and an email. You need the permissions of this role. If the account's email address changes, the
+    request is no longer valid, because it depends on the listed email address. You cannot approve a request while the person has a pending
+    invitation to another role.
     """
     await postern.tenancy.join_requests.approve(call.caller, JoinRequestId(call.path.request_id), call.actor)
     return EMPTY_OBJECT
@@ -371,10 +372,10 @@ async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], 
     f"{_REQUEST}/decline", caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_JOIN_REQUEST_TAGS
 )
 async def decline_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> EmptyObject:
-    """Decline a request to become a member
+    """Decline a membership request
 
-    Postern does not tell the person. The person cannot ask again, not even with another account that gets the address. You can still invite
-    the person.
+    Postern does not notify the person. The person cannot request membership again, not even with another account that gets the same email
+    address. You can still invite the person.
     """
     await postern.tenancy.join_requests.decline(call.caller, JoinRequestId(call.path.request_id), call.actor)
     return EMPTY_OBJECT

@@ -33,20 +33,20 @@ _HostText = Annotated[str, bounded({"minLength": 1, "maxLength": 253}, examples=
 
 
 class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
-    """An email server, and the sender of the emails that go through it."""
+    """An email server, and the sender of its emails."""
 
     host: _HostText
-    """The name or the address of the server."""
+    """The host name or the IP address of the server."""
     port: _Port
-    """Port 465 means TLS from the first byte; on every other port STARTTLS is required."""
+    """The port of the server. Port 465 uses implicit TLS; every other port requires STARTTLS."""
     username: _Username
-    """The name to sign in with."""
+    """The user name for authentication."""
     password: _Password
-    """The password to sign in with. Postern stores the password encrypted, and no response contains it."""
+    """The password for authentication. Postern stores the password encrypted, and no response contains it."""
     from_email: EmailText
     """The sender's email address."""
     from_name: _FromName | None = None
-    """The name that the emails come from. It is the organization's name, or begins with it."""
+    """The sender's name. It must be the organization's name, or begin with it."""
 
 
 class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,26 +55,26 @@ class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):
     configured: Annotated[bool, example(True)]
     """Whether an email server is set."""
     host: _Host | msgspec.UnsetType = msgspec.UNSET
-    """The name or the address of the server."""
+    """The host name or the IP address of the server."""
     port: _Port | msgspec.UnsetType = msgspec.UNSET
     """The port of the server."""
     username: Annotated[str, example("acme")] | msgspec.UnsetType = msgspec.UNSET
-    """The name to sign in with."""
+    """The user name for authentication."""
     from_email: Annotated[str, example("it@acme.example")] | msgspec.UnsetType = msgspec.UNSET
     """The sender's email address."""
     from_name: Annotated[str, example("Acme")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The name that the emails come from."""
+    """The sender's name."""
     failing_since: datetime | msgspec.UnsetType | None = msgspec.UNSET
-    """When the server began to fail; null if the server works."""
+    """When the server started to fail; null if the server works."""
     fallback_since: datetime | msgspec.UnsetType | None = msgspec.UNSET
     """When the installation's email server took over; null if it has not."""
 
 
 class SmtpTestResult(msgspec.Struct, frozen=True):
-    """The outcome of a test."""
+    """The result of the test."""
 
     success: Annotated[bool, example(True)]
-    """Whether the email server has taken the email."""
+    """Whether the email server accepted the email."""
     message: MessageText
 
 
@@ -86,9 +86,9 @@ _record = shown(MailServer, SmtpRecord, named={"fallback_since": "fallen_back_at
 async def set_mail_server(call: Call[SmtpBody, None, OrganizationPath, Member], postern: Postern) -> SmtpRecord:
     """Set the email server of an organization
 
-    From now on the organization's invitations, and emails to its owners about its settings, go through this server. Emails about people's
-    accounts do not, since their links open the account. While the server fails, emails wait. After an hour of failures, the installation's
-    server takes over until this server accepts emails again, and the owners get an email.
+    The server sends the organization's invitations, and the emails to its owners about its settings. Emails about people's accounts do not
+    use this server, because their links give access to the account. While the server fails, emails wait. After 1 hour of failures, the
+    installation's server takes over until this server accepts emails again, and the owners get an email.
     """
     server = await postern.tenancy.mail_servers.configure(call.caller, call.actor, _wanted(call.body))
     return _record(server)
@@ -96,9 +96,9 @@ async def set_mail_server(call: Call[SmtpBody, None, OrganizationPath, Member], 
 
 @endpoint.get(_SMTP, caller=_MANAGE, keys=True, tags=_TAGS)
 async def get_mail_server(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SmtpRecord:
-    """Get the email server of an organization, without its password
+    """Get the email server of an organization
 
-    If none is set, only `configured` is present.
+    The response does not contain the password. If no email server is set, only `configured` is present.
     """
     server = await postern.tenancy.mail_servers.get(call.caller)
     return SmtpRecord(configured=False) if server is None else _record(server)
@@ -106,9 +106,9 @@ async def get_mail_server(call: Call[None, None, OrganizationPath, Member], post
 
 @endpoint.delete(_SMTP, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, status=204, tags=_TAGS)
 async def remove_mail_server(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Remove the email server of an organization
+    """Delete the email server of an organization
 
-    From now on the organization's emails go through the installation's server. If no email server is set, nothing happens.
+    The organization's emails use the installation's server again. If no email server is set, nothing happens.
     """
     await postern.tenancy.mail_servers.remove(call.caller, call.actor)
     return NO_BODY
@@ -116,9 +116,9 @@ async def remove_mail_server(call: Call[None, None, OrganizationPath, Member], p
 
 @endpoint.post(f"{_SMTP}/test", caller=_IN_PERSON, limit=CREDENTIALS, tags=_TAGS)
 async def test_mail_server(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SmtpTestResult:
-    """Send yourself an email through the email server of an organization
+    """Send a test email through the email server of an organization
 
-    The answer says whether the server accepted the email and, if not, how the server answered.
+    The email goes to you. The response contains whether the server accepted the email and, if not, the server's response.
     """
     tested = await postern.tenancy.mail_servers.test(call.caller, call.actor)
     return SmtpTestResult(tested.success, tested.message)

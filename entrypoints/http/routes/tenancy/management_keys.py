@@ -38,8 +38,8 @@ class EndedKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What else ends."""
 
     end_made: Annotated[bool, example(True)] = False
-    """Also delete the API keys and client secrets that the key created, and cancel its invitations that wait. You need the right to manage
-    services.
+    """Also delete the API keys and client secrets that the key created, and cancel its pending invitations. You need the permission to
+    manage services.
     """
 
 
@@ -47,9 +47,9 @@ class NewManagementKey(msgspec.Struct, frozen=True, kw_only=True):
     """The name and the capabilities of a new management API key."""
 
     name: Annotated[Name, example("Nightly sync")]
-    """The key's name. The audit log shows it beside everything that the key does."""
+    """The key's name. The audit log shows it with every action of the key."""
     capabilities: Annotated[tuple[Capability, ...], msgspec.Meta(max_length=100), example(["org.members.view", "services.manage"])]
-    """What the key may do. You cannot give a key what you may not do yourself; `connections.manage` only an owner gives."""
+    """The capabilities of the key. You cannot grant capabilities that you do not have. Only an owner can grant `connections.manage`."""
     expires_in_days: Days = USUAL_LIFE
     """The number of days until the key expires, 1 to 365."""
 
@@ -61,47 +61,48 @@ class ManagementKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Nightly sync")]
     """The key's name."""
     prefix: Annotated[str, example("pto_a1b2c3")]
-    """The prefix of the key, to tell it apart."""
+    """The prefix of the key, for identification."""
     capabilities: Annotated[Sequence[str], example(["org.members.view", "services.manage"])]
-    """What the key may do, as long as its maker may do it too, or once an owner has adopted the key."""
+    """The capabilities of the key. Until an owner adopts the key, each applies only while the creator of the key has it, too."""
     last_used_at: datetime | None
-    """When the key was last used, with a precision of one minute; null if it never was."""
+    """When the key was last used, with a precision of 1 minute; null if it was never used."""
     expires_at: datetime
     """When the key expires."""
     created_at: CreatedAt
     created_by: UUID
     """The user who created the key."""
     maker_email: EmailAddress | None
-    """The email address of that user; null if the account is gone."""
+    """The email address of the creator; null if the account was deleted."""
     maker_is_here: Annotated[bool, example(True)]
-    """Whether that user is still a member of the organization, or for a key of the platform still a platform owner."""
+    """Whether the creator is still a member of the organization. For a key of the platform: whether the creator is still a platform owner.
+    """
     adopted_at: datetime | None
-    """When an owner adopted the key; null if the key still depends on its maker."""
+    """When an owner adopted the key; null if the key still depends on its creator."""
     adopted_by: UUID | None
     """The owner who adopted the key; null if no one did."""
     former_secret_until: datetime | None
-    """Until when the secret from before the adoption still works; null if it works no more."""
+    """When the secret from before the adoption stops working; null if it no longer works."""
 
 
 class AdoptedManagementKey(ManagementKeyRecord, frozen=True, kw_only=True):
-    """The adopted management API key. Only the answer to the adoption itself has the new key."""
+    """The adopted management API key. Only the response to the adoption itself contains the new key."""
 
     key: Annotated[str | None, SHOWN_ONCE, example("pto_d4e5f6_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
-    """The new key, to send as a Bearer token. It is shown only once; null if you had adopted the key before."""
+    """The new key, to send as a Bearer token. It is shown only once. Null if you had already adopted the key."""
 
 
 class CreatedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The new management API key. This is the only response with the key itself."""
+    """The new management API key. This is the only response that contains the key itself."""
 
     id: Id
     name: Annotated[str, example("Nightly sync")]
     """The key's name."""
     prefix: Annotated[str, example("pto_a1b2c3")]
-    """The prefix of the key, to tell it apart."""
+    """The prefix of the key, for identification."""
     key: Annotated[str, SHOWN_ONCE, example("pto_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
     """The key, to send as a Bearer token. It is shown only once."""
     capabilities: Annotated[Sequence[str], example(["org.members.view", "services.manage"])]
-    """What the key may do."""
+    """The capabilities of the key."""
     expires_at: datetime
     """When the key expires."""
     created_at: CreatedAt
@@ -110,7 +111,7 @@ class CreatedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManagementKeyList(msgspec.Struct, frozen=True):
-    """All management API keys, expired keys included."""
+    """All management API keys, including expired keys."""
 
     management_keys: Sequence[ManagementKeyRecord]
     """The keys, the newest first."""
@@ -144,40 +145,40 @@ class SentInvitation(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     email: EmailAddress | None
-    """The invited email address; null unless you may manage members."""
+    """The invited email address; null if you cannot manage members."""
     role: SlugOfRole
     accepted: bool
-    """Whether it was accepted: it has made someone a member, who stays when the key ends. The others are void then."""
+    """Whether the invitation was accepted. If the key is revoked, people who accepted stay members, and all other invitations are void."""
     created_at: CreatedAt
 
 
 class ManagementKeyCreations(msgspec.Struct, frozen=True, kw_only=True):
-    """What a management API key made that lasts without the key: the newest 1000 of each kind."""
+    """The objects that a management API key created and that outlast it: the newest 1000 of each kind."""
 
     api_keys: Sequence[MadeApiKey]
     """The API keys of services."""
     client_secrets: Sequence[MadeClientSecret]
     """The client secrets of services."""
     invitations: Sequence[SentInvitation]
-    """The invitations that wait or were accepted."""
+    """The pending and the accepted invitations."""
 
 
 class ManagementKeyDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """A management API key, and what it created."""
+    """A management API key, and the objects that it created."""
 
     management_key: ManagementKeyRecord
-    """The key, without the key itself."""
+    """The details of the key, without the key itself."""
     made: ManagementKeyCreations
-    """What the key created that lasts without it."""
+    """The objects that the key created and that outlast it."""
 
 
 class EndedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
-    """What the revoked key had created."""
+    """The objects that the revoked key created."""
 
     made: ManagementKeyCreations
-    """What the key created that lasted until now."""
+    """The objects that the key created and that existed when it was revoked."""
     ended_made: bool
-    """Whether all of it ended with the key. If not, it continues working until you delete it."""
+    """Whether all of these objects were revoked with the key. If not, they keep working until you delete them."""
 
 
 @endpoint.post(
@@ -192,9 +193,8 @@ class EndedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
 async def create_management_key(call: Call[NewManagementKey, None, OrganizationPath, Member], postern: Postern) -> CreatedManagementKey:
     """Create a management API key
 
-    For a program that manages the organization, and sends the key as a Bearer token. The key is shown only once: Postern stores only a
-    digest of it. It never does more than you may do at that moment, until an owner adopts it. Requires a recent sign-in or
-    reauthentication.
+    The key is for a script that manages the organization. Send it as a Bearer token. The key is shown only once, because Postern stores
+    only a digest of it. Until an owner adopts the key, it can never do more than you can. Requires a recent sign-in or reauthentication.
     """
     body = call.body
     made = await postern.tenancy.management_keys.create(
@@ -205,9 +205,9 @@ async def create_management_key(call: Call[NewManagementKey, None, OrganizationP
 
 @endpoint.get(_KEYS, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def list_management_keys(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ManagementKeyList:
-    """List the management API keys of an organization, the newest first
+    """List the management API keys of an organization
 
-    The keys themselves are never shown. An expired key stays listed for thirty days.
+    Return the keys, the newest first. The keys themselves are never shown. An expired key is listed for 30 days.
     """
     keys = await postern.tenancy.management_keys.list(call.caller.organization)
     return ManagementKeyList([management_key_record(key) for key in keys], len(keys))
@@ -215,9 +215,10 @@ async def list_management_keys(call: Call[None, None, OrganizationPath, Member],
 
 @endpoint.get(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def get_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyDetail:
-    """Get a management API key, and the API keys, client secrets and invitations that it created
+    """Get a management API key
 
-    The key itself is only in the response that created it.
+    Return the key's details, and the API keys, client secrets and invitations that it created. The key itself is only in the response that
+    created it.
     """
     key, made = await postern.tenancy.management_keys.get(call.caller.organization, ManagementKeyId(call.path.key_id))
     return ManagementKeyDetail(management_key=management_key_record(key), made=_things(made, call.caller))
@@ -227,9 +228,9 @@ async def get_management_key(call: Call[None, None, ManagementKeyPath, Member], 
 async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, Member], postern: Postern) -> EndedManagementKey:
     """Revoke a management API key
 
-    The key is refused with the next request, and no one can accept the invitations that it sent. This cannot be undone. The response lists
-    the API keys and client secrets that the key created. They continue working, unless you ask with `end_made` that they end too. It also
-    lists the invitations. People who became members by one stay members.
+    The key stops working with the next request, and no one can accept the invitations that it sent. This cannot be undone. The response
+    lists the API keys and client secrets that the key created. They keep working, unless you send `end_made` to revoke them, too. The
+    response also lists the key's invitations. People who accepted one stay members.
     """
     end_made = call.query.end_made
     made = await postern.services.made_by_keys.end(call.caller, ManagementKeyId(call.path.key_id), call.actor, end_made=end_made)
@@ -240,10 +241,9 @@ async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, 
 async def adopt_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> AdoptedManagementKey:
     """Adopt a management API key
 
-    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends, even after the maker has left or
-    lost rights. The response has a new key. The former one works for 24 hours, if the person who made it, or adopted it before you, is
-    still a member, and as long as they are; otherwise it ends at once. Only an owner can do this. Requires a recent sign-in or
-    reauthentication.
+    The key no longer depends on its creator. It keeps its capabilities until it expires or is revoked, even if the creator leaves or loses
+    permissions. The response has a new key. The previous one works for 24 hours, as long as the person who created it, or adopted it before
+    you, is still a member. Otherwise it stops working at once. Only an owner can do this. Requires a recent sign-in or reauthentication.
     """
     key, text = await postern.tenancy.management_keys.adopt(call.caller, ManagementKeyId(call.path.key_id), call.actor)
     return adopted_management_key(key, text)

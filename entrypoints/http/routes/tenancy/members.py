@@ -52,9 +52,9 @@ class MembersQuery(Paging, frozen=True, kw_only=True):
     """A filter on members. `role` is the slug of a built-in role, or of one of the organization's own."""
 
     role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["admin"])] | None = None
-    """Only members in this role."""
+    """Return only members with this role."""
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH, examples=["ada@"])] = ""
-    """Only members whose email address or name contains this text."""
+    """Return only members whose email address or name contains this text."""
 
 
 class MembershipRecord(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class MembershipSummary(msgspec.Struct, frozen=True):
 
 
 class MemberAccount(msgspec.Struct, frozen=True):
-    """The person's account. An organization sees the name of confirmed members."""
+    """The person's account. The organization sees the name of confirmed members only."""
 
     id: Id
     email: EmailAddress
@@ -94,14 +94,14 @@ class MemberSummary(msgspec.Struct, frozen=True):
 
 
 class MemberDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A member, as the organization may see them."""
+    """A member, with the details that the organization can see."""
 
     user: MemberAccount
-    """The person."""
+    """The person's account."""
     membership: MembershipSummary
-    """Their membership."""
+    """The membership."""
     came_by: MembershipOrigin
-    """How the person became a member. `added` until the person has come themselves."""
+    """How the person became a member. `added` while the membership is unconfirmed."""
     own_since: datetime | None
     """When the person created or confirmed the membership; null while it is unconfirmed."""
     mfa_enabled: Annotated[bool, example(True)] | None
@@ -109,18 +109,18 @@ class MemberDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
     has_devices: Annotated[bool, example(True)] | None
     """Whether the person has signed in on devices; null for unconfirmed members."""
     active_sessions: Annotated[int, example(2)]
-    """How many sessions the person has in the organization and in its services."""
+    """The number of sessions that the person has in the organization and its services."""
     teams: Annotated[Sequence[str], example(["support"])]
     """The slugs of the person's teams."""
 
 
 class MemberLimits(msgspec.Struct, frozen=True):
-    """The number of members that the organization may have."""
+    """The limit on members."""
 
     max_users: Annotated[int, example(100)]
-    """The number of members that the organization may have."""
+    """The maximum number of members."""
     source: LimitSource
-    """The source of this limit: the organization itself, its tier, or neither."""
+    """The source of the limit: the organization itself, its tier, or the default."""
 
 
 class MemberListAnswer(msgspec.Struct, frozen=True):
@@ -131,14 +131,14 @@ class MemberListAnswer(msgspec.Struct, frozen=True):
     pagination: Pagination
     """The position of this page in the list."""
     limits: MemberLimits
-    """The number of members that the organization may have."""
+    """The limit on members."""
 
 
 class RoleChange(msgspec.Struct, frozen=True):
     """The new role."""
 
     role: SlugOfRole
-    """The slug of the role: `admin`, `member`, or one of the organization's own."""
+    """The slug of the role: `admin`, `member`, or a custom role."""
 
 
 class ChangedAccount(msgspec.Struct, frozen=True):
@@ -190,10 +190,10 @@ class OwnershipTransferred(msgspec.Struct, frozen=True):
 
 
 class OwnershipReply(msgspec.Struct, frozen=True):
-    """What the new owner says."""
+    """The new owner's response."""
 
     answer: OwnershipAnswer
-    """`confirm` if the organization is yours, `decline` if it is not."""
+    """`confirm` accepts the ownership; `decline` rejects it."""
 
 
 class OwnAccount(msgspec.Struct, frozen=True):
@@ -225,10 +225,11 @@ class OrganizationSelected(msgspec.Struct, frozen=True):
     tags=_TAGS,
 )
 async def list_members(call: Call[None, MembersQuery, OrganizationPath, Member], postern: Postern) -> MemberListAnswer:
-    """List the members of the organization, the longest-standing first
+    """List the members of an organization
 
-    `total` counts all members, or only the members in the role that you ask for or whom you search for; counting these stops at 10 000.
-    Searches within an organization run one after the other; if too many are waiting, the response is 503.
+    Return the members, the longest-standing first. Without a filter, `total` is the number of all members. With a filter, it is the number
+    of matches, and counting stops at 10 000. Searches within an organization run one at a time. If too many searches are waiting, the
+    response is 503.
     """
     query = call.query
     found = await postern.tenancy.members.list(call.caller, page_of(query), query.role, query.search)
@@ -249,7 +250,7 @@ async def list_members(call: Call[None, MembersQuery, OrganizationPath, Member],
 async def get_member(call: Call[None, None, MemberPath, Member], postern: Postern) -> MemberDetailRecord:
     """Get a member
 
-    Of a person whom the organization has listed, and who has not confirmed it, you see nothing of the account.
+    Return the membership and the account of a member. For an unconfirmed member, the details of the account are not included.
     """
     found = await postern.tenancy.members.get(call.caller, UserId(call.path.user_id))
     one = found.listed
@@ -282,8 +283,8 @@ async def change_member_role(call: Call[RoleChange, None, MemberPath, Member], p
 async def remove_member(call: Call[None, None, MemberPath, Member], postern: Postern) -> Message:
     """Remove a member
 
-    From the next request on, the member's access and refresh tokens for the organization no longer work. Sessions elsewhere continue. You
-    cannot remove yourself, the owner, or anyone who has rights that you do not have.
+    From the next request on, the member's access tokens and refresh tokens for the organization no longer work. Sessions in other places
+    continue. You cannot remove yourself, the owner, or a member who has permissions that you do not have.
     """
     await postern.tenancy.members.remove(call.caller, UserId(call.path.user_id), call.actor)
     return Message("The member is removed")
@@ -298,12 +299,12 @@ async def remove_member(call: Call[None, None, MemberPath, Member], postern: Pos
     tags=_TAGS,
 )
 async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPath, Member], postern: Postern) -> MfaForceDisabled:
-    """Remove MFA from a member who lost access to it
+    """Remove a member's MFA
 
-    Only for accounts that your organization created, by an invitation or a directory, and that nothing else uses: for all others, ask the
-    owners of the platform. The reason is required, in the body or in the query; the audit log keeps it. Postern notifies the member by
-    email. From now on the member signs in without MFA. The request can be repeated safely. Requires a recent sign-in or reauthentication,
-    with MFA if you have it enabled.
+    Use this endpoint if a member has lost access to MFA. It works only for accounts that your organization created, by an invitation or a
+    directory, and that nothing else uses. For all other accounts, ask a platform owner. The reason is required, in the body or in the
+    query; the audit log stores it. Postern notifies the member by email. The member then signs in without MFA. The request can be repeated
+    safely. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     reason = call.body.reason if call.body.reason is not None else call.query.reason
     disabled = await postern.tenancy.member_factors.disable(call.caller, UserId(call.path.user_id), reason or "", call.actor)
@@ -320,11 +321,11 @@ async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPat
     verb="",
 )
 async def transfer_ownership(call: Call[OwnershipTransfer, None, OrganizationPath, Member], postern: Postern) -> OwnershipTransferred:
-    """Transfer ownership to another member
+    """Transfer the ownership of an organization
 
-    You become an admin, and the new owner gets an email. The new owner confirms the ownership by the first thing that only an owner may do.
-    Until then they may decline it, which makes you the owner again, and the emails for owners go to you, too. Requires a recent sign-in or
-    reauthentication, with MFA if you have it enabled.
+    The new owner must be a member. You become an admin, and the new owner gets an email. The new owner confirms the ownership with the
+    first action that only an owner can do. Until then the new owner can decline it, which makes you the owner again. Until then you also
+    get the emails for owners. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     new = UserId(call.body.new_owner_user_id)
     await postern.tenancy.members.transfer_ownership(call.caller, new, call.actor)
@@ -337,9 +338,10 @@ async def transfer_ownership(call: Call[OwnershipTransfer, None, OrganizationPat
 async def answer_ownership(call: Call[OwnershipReply, None, OrganizationPath], postern: Postern) -> Message:
     """Confirm or decline the ownership of an organization
 
-    This is for the owner after a transfer, or of an organization that was moved here. If you decline, the former owner is the owner again;
-    if there is none who is still an active member, the organization is suspended, and the owners of the platform decide. You stay a member,
-    in the role that you had before. Once you have confirmed the ownership, you can only transfer it. You may repeat your answer.
+    Call this endpoint as the owner after a transfer, or as the owner of an organization that was moved to this installation. If you
+    decline, the former owner becomes the owner again. If no former owner is an active member, the organization is suspended, and the
+    platform owners decide. You stay a member, in your previous role. Once you have confirmed the ownership, you can only transfer it. The
+    request can be repeated safely.
     """
     ownerships = postern.tenancy.ownerships
     organization = (await ownerships.of(call.caller, call.path.org_slug)).organization.id
@@ -354,8 +356,9 @@ async def answer_ownership(call: Call[OwnershipReply, None, OrganizationPath], p
 async def select_organization(call: Call[None, None, OrganizationPath], postern: Postern) -> OrganizationSelected:
     """Get tokens for an organization
 
-    This opens a session in the organization, beside the session of your token, which may be for the platform or for another organization.
-    The new session ends when that session ends. The organization's sign-in rules may ask for MFA or a more recent sign-in first.
+    Open a session in the organization, in addition to the session of your token. Your token can be for the platform or for another
+    organization. When its session ends, the new session ends, too. The organization's sign-in rules can require MFA or a more recent
+    sign-in first.
     """
     selected = await postern.tenancy.members.select(call.caller, call.path.org_slug, call.actor)
     account = selected.account

@@ -30,27 +30,27 @@ _ClientSecret = Annotated[str, _Length, SECRET, example("3c6e0b8a9c15224a8228b9a
 
 class OAuthCredentialsPath(OrganizationPath, frozen=True):
     provider: Annotated[Word, example("codehost")]
-    """The provider: `codehost`, `websuite` or `officesuite`."""
+    """The social provider: `codehost`, `websuite` or `officesuite`."""
 
 
 class OAuthCredentialsBody(msgspec.Struct, frozen=True):
-    """A client at the provider."""
+    """The client at the social provider."""
 
     client_id: _ClientId
-    """The client's ID."""
+    """The client ID."""
     client_secret: _ClientSecret
-    """The client's secret. Postern stores the secret encrypted, and no response contains it."""
+    """The client secret. Postern stores the secret encrypted, and no response contains it."""
 
 
 class OAuthCredentialsRecord(msgspec.Struct, frozen=True):
-    """A client at the provider, without its secret."""
+    """The client at the social provider, without its secret."""
 
     provider: Annotated[str, example("codehost")]
-    """The provider."""
+    """The social provider."""
     client_id: _ClientId | None
-    """The client's ID; null if none is set."""
+    """The client ID; null if no client is set."""
     has_secret: Annotated[bool, example(True)]
-    """Whether a secret is stored."""
+    """Whether a client secret is stored."""
 
 
 @endpoint.post(
@@ -59,10 +59,10 @@ class OAuthCredentialsRecord(msgspec.Struct, frozen=True):
 async def set_oauth_credentials(
     call: Call[OAuthCredentialsBody, None, OAuthCredentialsPath, Member], postern: Postern
 ) -> OAuthCredentialsRecord:
-    """Set an organization's own client at a provider
+    """Set an organization's client at a social provider
 
-    The client replaces the previous one. People who sign in to the organization through the provider do so with this client, in place of
-    the installation's client.
+    The client replaces the previous one. People who sign in to the organization through the provider use this client, in place of the
+    installation's client.
     """
     provider = _provider(call.path.provider)
     body = call.body
@@ -74,9 +74,9 @@ async def set_oauth_credentials(
 
 @endpoint.get(_CREDENTIALS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def get_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> OAuthCredentialsRecord:
-    """Get an organization's own client at a provider, without its secret
+    """Get an organization's client at a social provider
 
-    Without a client of its own, the organization signs people in by the installation's client.
+    The response does not contain the secret. If the organization has no client, sign-ins use the installation's client.
     """
     provider = _provider(call.path.provider)
     return _record(provider, await postern.tenancy.oauth_credentials.get(call.caller, provider))
@@ -84,9 +84,9 @@ async def get_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Mem
 
 @endpoint.delete(_CREDENTIALS, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, status=204, tags=_TAGS)
 async def remove_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> NoBody:
-    """Remove an organization's own client at a provider
+    """Delete an organization's client at a social provider
 
-    If no client is set, nothing happens.
+    Sign-ins use the installation's client again. If no client is set, nothing happens.
     """
     await postern.tenancy.oauth_credentials.remove(call.caller, call.actor, _provider(call.path.provider))
     return NO_BODY

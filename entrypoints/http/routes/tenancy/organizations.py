@@ -17,6 +17,7 @@ from core.domain.tenancy.organizations import (
     Organization,
     OrganizationOverview,
     OrganizationStatus,
+    OrganizationUpdate,
 )
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.tiers import Tier
@@ -24,7 +25,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import MEMBER_OF_INACTIVE, OWN_PERSON, OWNER_IN_PERSON_OF_INACTIVE, PERSON, able
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.derived import shown
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     AccessTokenText,
@@ -50,11 +51,11 @@ class TierRecord(msgspec.Struct, frozen=True):
     name: Annotated[str, example("free")]
     """The tier's machine-readable name."""
     display_name: Annotated[str, example("Free")]
-    """The tier's name for people."""
+    """The tier's display name."""
     default_max_services: Annotated[int, example(3)]
-    """The number of services that an organization may have."""
+    """The maximum number of services of an organization."""
     default_max_users: Annotated[int, example(100)]
-    """The number of members that an organization may have."""
+    """The maximum number of members of an organization."""
     price_cents: Annotated[int, example(0)]
     """The price in US cents."""
 
@@ -108,20 +109,23 @@ class NewOrganization(msgspec.Struct, frozen=True):
     """A new organization."""
 
     slug: Annotated[str, msgspec.Meta(min_length=SHORTEST_SLUG, max_length=LONGEST_SLUG, examples=["acme"])]
-    """3 to 50 of a-z, 0-9 and -, with a letter or digit at both ends. The slug never changes."""
+    """3 to 50 characters: a-z, 0-9 and -, starting and ending with a letter or a digit. The slug never changes."""
     name: Annotated[Line, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])]
-    """2 to 100 characters; spaces around it are removed."""
+    """2 to 100 characters; leading and trailing spaces are removed."""
 
 
 class OrganizationChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change of an organization. Omitted fields keep their values; send at least one."""
 
     name: Annotated[Line, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])] | msgspec.UnsetType = msgspec.UNSET
-    """2 to 100 characters; spaces around it are removed."""
+    """2 to 100 characters; leading and trailing spaces are removed."""
     metadata: Annotated[Mapping[Word, Any], example({"contract": "A-17"})] | msgspec.UnsetType = msgspec.UNSET
-    """An object that replaces the old one, of at most 4096 bytes and 5 levels. No token has it. The API keys of the organization's services
-    read it.
+    """The metadata, an object of at most 4096 bytes and 5 levels, which replaces the previous metadata. Tokens do not contain it. The API
+    keys of the organization's services can read it.
     """
+
+
+_update = taken(OrganizationChange, OrganizationUpdate)
 
 
 class OrganizationOwner(msgspec.Struct, frozen=True):
@@ -137,8 +141,8 @@ class OwnMembershipRecord(MembershipRecord, frozen=True):
     """Your membership in an organization."""
 
     own_since: Annotated[datetime | None, example("2026-01-31T12:00:00Z")]
-    """When you made the membership your own: you founded the organization, accepted an invitation, confirmed the membership, or signed in
-    at the organization's own provider. Null if others added you, and you have not confirmed the membership yet.
+    """When you created or confirmed the membership: by creating the organization, accepting an invitation, confirming the membership, or
+    signing in through the organization's own identity provider. Null if others added you and you have not confirmed it.
     """
 
 
@@ -148,7 +152,7 @@ class OrganizationCreated(msgspec.Struct, frozen=True):
     organization: OrganizationRecord
     """The organization."""
     owner: OrganizationOwner
-    """The owner's account: your own."""
+    """The owner's account, which is yours."""
     membership: OwnMembershipRecord
     """Your membership in the organization."""
     access_token: AccessTokenText
@@ -175,7 +179,7 @@ class OwnOrganizationWithMetadata(OwnOrganization, frozen=True):
     """An organization that you are a member of, with its metadata."""
 
     metadata: Annotated[Mapping[str, Any], example({"contract": "A-17"})] | None
-    """The object that managers of the organization's settings keep with it; null if you are none of them. Lists leave it out."""
+    """The organization's metadata; null if you cannot manage its settings. Lists do not contain it."""
 
 
 @endpoint.post("/api/organizations", caller=OWN_PERSON, refuses=(BadRequest, Conflict), tags=_TAGS)
@@ -184,8 +188,8 @@ async def create_organization(call: Call[NewOrganization], postern: Postern) -> 
 
     You become the owner. The organization is pending until a platform owner approves it, unless the installation approves all
     organizations. The tokens are for a session in the organization, which ends when the session of your token ends. The organization gets
-    the free tier, or the largest tier if you are a platform owner. At most a hundred of your organizations may be pending, and you may own
-    a thousand at most.
+    the free tier; if you are a platform owner, it gets the largest tier. You can own at most 1000 organizations, of which at most 100 can
+    be pending.
     """
     founded = await postern.tenancy.organizations.found(call.caller, call.body.slug, call.body.name, call.actor)
     owner = founded.owner
@@ -200,19 +204,20 @@ async def create_organization(call: Call[NewOrganization], postern: Postern) -> 
 
 @endpoint.get("/api/organizations", caller=PERSON, tags=_TAGS)
 async def list_organizations(call: Call, postern: Postern) -> Sequence[OwnOrganization]:
-    """List the organizations that you are a member of, by name
+    """List your organizations
 
-    The list has organizations in any state. The organization of your token makes no difference. You get a thousand at most: first those
-    that you own, then those that you joined earliest.
+    Return the organizations that you are a member of, in any state, sorted by name. The organization of your token makes no difference. The
+    list has at most 1000 entries: first the organizations that you own, then those that you joined earliest.
     """
     return [_own(overview) for overview in await postern.tenancy.organizations.list(call.caller.user)]
 
 
 @endpoint.get(_ORGANIZATION, caller=MEMBER_OF_INACTIVE, tags=_TAGS)
 async def get_organization(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> OwnOrganizationWithMetadata:
-    """Get an organization that you are a member of, in any state
+    """Get an organization
 
-    The response has the organization's metadata, your membership, and the tier. You see an organization that is pending or suspended, too.
+    Return an organization that you are a member of, with its metadata, your membership and its tier. The organization can be in any state,
+    for example pending or suspended.
     """
     return _with_metadata(await postern.tenancy.organizations.get(call.caller), call.caller)
 
@@ -221,18 +226,11 @@ async def get_organization(call: Call[None, None, OrganizationPath, Member], pos
 async def change_organization(
     call: Call[OrganizationChange, None, OrganizationPath, Member], postern: Postern
 ) -> OwnOrganizationWithMetadata:
-    """Rename an organization, or replace its metadata
+    """Change an organization
 
-    The slug never changes. Metadata replaces what was kept as a whole.
+    Change the name or the metadata. New metadata replaces the previous metadata completely. The slug never changes.
     """
-    name, metadata = call.body.name, call.body.metadata
-    overview = await postern.tenancy.organizations.change(
-        call.caller,
-        name=None if isinstance(name, msgspec.UnsetType) else name,
-        metadata=None if isinstance(metadata, msgspec.UnsetType) else metadata,
-        actor=call.actor,
-    )
-    return _with_metadata(overview, call.caller)
+    return _with_metadata(await postern.tenancy.organizations.change(call.caller, _update(call.body), call.actor), call.caller)
 
 
 @endpoint.delete(
@@ -245,14 +243,14 @@ async def change_organization(
     tags=_TAGS,
 )
 async def delete_organization(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Delete an organization and all its data permanently
+    """Delete an organization
 
-    No request, list or token finds the organization from now on, and its slug is free. A background job removes its data, usually within a
-    minute. People keep their accounts. The audit log stays, without data that identifies people. Requires a recent sign-in or
-    reauthentication, with MFA if you have it enabled.
+    Delete the organization and all its data permanently. From the next request on, no request, list or token finds the organization, and
+    its slug is free. A background job deletes its data, usually within 1 minute. People keep their accounts. The audit log is kept, without
+    data that identifies people. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
 
-    While the organization is suspended, only the owners of the platform may delete it. One that waits for approval, or was declined, its
-    owner may delete.
+    While the organization is suspended, only platform owners can delete it. The owner can delete an organization that is pending or was
+    rejected.
     """
     await postern.tenancy.organizations.delete(call.caller, call.actor)
     return NO_BODY

@@ -53,91 +53,91 @@ class FieldPath(OrganizationPath, frozen=True):
 
 
 class FieldBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """The bounds of a field's values. Each kind of field has bounds of its own; others are refused."""
+    """The constraints on the values of a field. Each type of field has its own constraints; all others are rejected."""
 
     min_length: Annotated[int, example(2)] | None = None
-    """For `text`: the fewest characters."""
+    """For `text`: the minimum number of characters."""
     max_length: Annotated[int, example(80)] | None = None
-    """For `text` and for the entries of a `list`: the most characters."""
+    """For `text`, and for the entries of a `list`: the maximum number of characters."""
     minimum: Annotated[float | int, example(0)] | None = None
-    """For `number`: the smallest number."""
+    """For `number`: the lowest value."""
     maximum: Annotated[float | int, example(100)] | None = None
-    """For `number`: the greatest number."""
+    """For `number`: the highest value."""
     earliest: Annotated[Word, example("2020-01-01")] | None = None
-    """For `date`: the first day."""
+    """For `date`: the earliest date."""
     latest: Annotated[Word, example("2030-12-31")] | None = None
-    """For `date`: the last day."""
+    """For `date`: the latest date."""
     choices: Annotated[Sequence[Line], example(["Sales", "Support"])] = ()
-    """For `choice`, which needs them, and for the entries of a `list`: up to 100 texts of up to 100 characters."""
+    """For `choice`, where it is required, and for the entries of a `list`: up to 100 allowed values of up to 100 characters."""
     max_items: Annotated[int, example(5)] | None = None
-    """For `list`: the most entries."""
+    """For `list`: the maximum number of entries."""
 
     def rule(self) -> FieldRule:
         return FieldRule(**{**msgspec.structs.asdict(self), "choices": tuple(self.choices)})
 
 
 class NewField(msgspec.Struct, frozen=True, kw_only=True):
-    """A field to declare."""
+    """A profile field to create."""
 
     key: FieldKey
-    """1 to 50 of a-z, 0-9 and _, beginning with a letter. The key never changes."""
+    """1 to 50 characters: a-z, 0-9 and _, starting with a letter. The key never changes."""
     label: FieldLabel
-    """The words that people read: 1 to 100 characters."""
+    """The label that people see: 1 to 100 characters."""
     kind: FieldKind
-    """The kind of value. The kind never changes."""
+    """The type of the values. The type never changes."""
     rule: FieldBounds = FieldBounds()
-    """The bounds of the values."""
+    """The constraints on the values."""
     written_by: Annotated[Sequence[FieldWriter], example(["administrator", "directory"])] = (FieldWriter.ADMINISTRATOR,)
-    """Those who may write values."""
+    """Who can write values."""
     required: bool = False
-    """Whether the page that asks for the field insists on an answer. Needs `asked_at`."""
+    """Whether people must enter a value when a page asks for it. Requires `asked_at`."""
     asked_at: FieldPrompt | None = None
-    """When a page of the sign-in asks for the value: `registration`, of people who come after the field; `sign_in`, of everyone. It asks
-    once. Needs `person` in `written_by`.
+    """When a sign-in page asks for the value. `registration`: only people whose account is newer than the field. `sign_in`: everyone. The
+    page asks once; for a required field, until it has a value. Requires `person` in `written_by`.
     """
     position: FieldPosition | None = None
-    """The place in lists and forms, from 0 to 999. Without it, the field comes last."""
+    """The position in lists and forms, from 0 to 999. If omitted, the field comes last."""
 
 
 class FieldPatch(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a field. Omitted fields keep their values."""
 
     label: FieldLabel | UnsetType = UNSET
-    """The words that people read: 1 to 100 characters."""
+    """The label that people see: 1 to 100 characters."""
     rule: FieldBounds | UnsetType = UNSET
-    """All bounds of the values; they replace the old ones. Values that no longer fit stay until someone writes them."""
+    """All constraints on the values, which replace the previous ones. Values that no longer meet them stay until they are next written."""
     written_by: Annotated[Sequence[FieldWriter], example(["administrator", "directory"])] | UnsetType = UNSET
-    """Those who may write values. The list replaces the old one."""
+    """Who can write values. The list replaces the previous one."""
     required: bool | UnsetType = UNSET
-    """Whether the page that asks for the field insists on an answer."""
+    """Whether people must enter a value when a page asks for it."""
     asked_at: FieldPrompt | UnsetType | None = UNSET
-    """When a page of the sign-in asks for the value; null: never."""
+    """When a sign-in page asks for the value; null for never."""
     position: FieldPosition | UnsetType = UNSET
-    """The place in lists and forms, from 0 to 999."""
+    """The position in lists and forms, from 0 to 999."""
 
 
 class FieldRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A declared field."""
+    """A profile field."""
 
     id: Id
     key: FieldKey
     """The key, which never changes."""
     label: Annotated[str, example("Department")]
-    """The words that people read."""
+    """The label that people see."""
     kind: FieldKind
-    """The kind of value."""
+    """The type of the values."""
     rule: FieldBounds
-    """The bounds of the values."""
+    """The constraints on the values."""
     rule_is_lost: bool
-    """Whether the stored bounds cannot be read. No one is asked for the field or sees its values then, until a change sends a `rule`."""
+    """Whether the stored constraints cannot be read. Until a change sends a `rule`, no one is asked for the field or sees its values."""
     written_by: Annotated[Sequence[FieldWriter], example(["administrator", "directory"])]
-    """Those who may write values."""
+    """Who can write values."""
     required: bool
-    """Whether the page that asks for the field insists on an answer."""
+    """Whether people must enter a value when a page asks for it."""
     asked_at: FieldPrompt | None
-    """When a page of the sign-in asks for the value; null: never."""
+    """When a sign-in page asks for the value; null for never."""
     position: FieldPosition
-    """The place in lists and forms."""
+    """The position in lists and forms."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -163,18 +163,19 @@ field_record = shown(ProfileField, FieldRecord, rule=lambda one: bounds_record(o
 
 @endpoint.get(_FIELDS, caller=MEMBER, keys=True, tags=_TAGS)
 async def list_fields(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[FieldRecord]:
-    """List the organization's fields, by position
+    """List the profile fields of an organization
 
-    You get all of them; an organization has at most 50.
+    Return all fields, sorted by position. An organization can have at most 50 fields.
     """
     return [field_record(field) for field in await postern.tenancy.profile_fields.list(call.caller)]
 
 
 @endpoint.post(_FIELDS, caller=_MANAGERS, keys=True, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_field(call: Call[NewField, None, OrganizationPath, Member], postern: Postern) -> FieldRecord:
-    """Declare a field
+    """Create a profile field
 
-    The organization keeps its values for itself: no other organization and no application of others sees them. Each person sees their own.
+    Only the organization and its own applications can see the values, and each person sees their own. Other organizations and their
+    applications cannot see them.
     """
     body = call.body
     return field_record(await postern.tenancy.profile_fields.create(call.caller, body.key, body.kind, field_wish(body), call.actor))
@@ -182,18 +183,18 @@ async def create_field(call: Call[NewField, None, OrganizationPath, Member], pos
 
 @endpoint.patch(_FIELD, caller=_MANAGERS, keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_field(call: Call[FieldPatch, None, FieldPath, Member], postern: Postern) -> FieldRecord:
-    """Change a field
+    """Change a profile field
 
-    If an application makes a claim of the field, you need the right to manage services to let further people or programs write it.
+    If a claim of an application uses the field, you need the permission to manage services to extend `written_by`.
     """
     return field_record(await postern.tenancy.profile_fields.change(call.caller, call.path.key, field_change(call.body), call.actor))
 
 
 @endpoint.delete(_FIELD, caller=_MANAGERS, keys=True, limit=UNLIMITED, status=204, tags=_TAGS)
 async def delete_field(call: Call[None, None, FieldPath, Member], postern: Postern) -> NoBody:
-    """Delete a field with all its values
+    """Delete a profile field
 
-    No one sees the values from now on. A new field with the same key begins without values.
+    All values of the field are deleted, too. A new field with the same key starts without values.
     """
     await postern.tenancy.profile_fields.delete(call.caller, call.path.key, call.actor)
     return NO_BODY
@@ -216,74 +217,74 @@ class FieldValuesPatch(msgspec.Struct, frozen=True):
     """Values to write. Omitted keys keep their values."""
 
     values: Values
-    """The values, by the keys of their fields; null removes a value."""
+    """The values, by the key of the field; null removes a value."""
 
 
 class PersonFieldValues(msgspec.Struct, frozen=True):
-    """What is kept of the person by fields."""
+    """The values of a person's profile fields."""
 
     values: Values
-    """The values that are set, by the keys of their fields."""
+    """The values that are set, by the key of the field."""
     updated_at: datetime | None
-    """When a value was last written; null if none was."""
+    """When a value was last written; null if never."""
 
 
 class OwnValuesQuery(msgspec.Struct, frozen=True):
     """The organization to ask about."""
 
     organization: Annotated[Slug, example("acme")] | None = None
-    """Only this organization, and the installation."""
+    """Return only the fields of this organization and of the installation."""
 
 
 class OwnFieldValuesPatch(msgspec.Struct, frozen=True):
     """Values to write. Omitted keys keep their values."""
 
     values: Values
-    """The values, by the keys of their fields; null removes a value."""
+    """The values, by the key of the field; null removes a value."""
     organization: Annotated[Slug, example("acme")] | None = None
-    """The organization that keeps the values. Without it, the installation keeps them."""
+    """The organization that stores the values. If omitted, the installation stores them."""
 
 
 class OwnFieldValues(msgspec.Struct, frozen=True, kw_only=True):
-    """What one organization, or the installation, keeps of you by fields."""
+    """The values of your profile fields in an organization, or in the installation."""
 
     organization: Annotated[str, example("acme")] | None
     """The slug of the organization; null for the installation."""
     name: Annotated[str, example("Acme Ltd")] | None
     """The name of the organization; null for the installation."""
     fields: Sequence[FieldRecord]
-    """All of its fields."""
+    """All fields of the organization or of the installation."""
     values: Values
-    """The values that are set, by the keys of their fields."""
+    """The values that are set, by the key of the field."""
     writable: Annotated[Sequence[str], example(["department"])]
-    """The keys of the fields that you may write."""
+    """The keys of the fields that you can write."""
     updated_at: datetime | None
-    """When a value was last written; null if none was."""
+    """When a value was last written; null if never."""
 
 
 class OwnFieldValuesList(msgspec.Struct, frozen=True):
-    """What is kept of you by fields."""
+    """The values of your profile fields."""
 
     profiles: Sequence[OwnFieldValues]
-    """What the installation keeps, if it has fields; then your organizations that have fields, by slug, a hundred at most."""
+    """The installation, if it has fields; then your organizations that have fields, sorted by slug, at most 100."""
 
 
 @endpoint.get(_PROFILE, caller=MEMBER, keys=True, tags=_TAGS)
 async def get_person_values(call: Call[None, None, KeptOfPath, Member], postern: Postern) -> PersonFieldValues:
     """Get a person's profile fields in an organization
 
-    Of a member, or of someone whom the directory knows, for those with `org.members.manage`; of people who only use the organization's
-    services, for those with `end_users.manage`.
+    For members, and for people whom the directory lists, you need `org.members.manage`. For people who only use the organization's
+    services, you need `end_users.manage`.
     """
     return kept_record(await postern.tenancy.profile_values.of_tied(call.caller, UserId(call.path.user_id)))
 
 
 @endpoint.patch(_PROFILE, caller=MEMBER_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_person_values(call: Call[FieldValuesPatch, None, KeptOfPath, Member], postern: Postern) -> PersonFieldValues:
-    """Write values of a person
+    """Change a person's profile fields in an organization
 
-    Only fields with `administrator` in `written_by`. You cannot write those of a member with permissions that you do not have, and nothing
-    while impersonating: an application may draw rights from values.
+    You can write only fields with `administrator` in `written_by`. You cannot write the values of a member who has permissions that you do
+    not have. While impersonating, you cannot write values at all, because an application can derive permissions from them.
     """
     user = UserId(call.path.user_id)
     return kept_record(await postern.tenancy.profile_values.write_of_tied(call.caller, user, call.body.values, call.actor))
@@ -293,7 +294,8 @@ async def change_person_values(call: Call[FieldValuesPatch, None, KeptOfPath, Me
 async def get_own_values(call: Call[None, OwnValuesQuery], postern: Postern) -> OwnFieldValuesList:
     """Get your own profile fields
 
-    At most a hundred organizations are in the answer. `organization` asks for one of them, and the installation.
+    Return the fields of the installation and of at most 100 organizations. To get only one organization and the installation, send
+    `organization`.
     """
     kept = await postern.tenancy.profile_values.of_person(call.caller, call.query.organization)
     return OwnFieldValuesList([_own(one) for one in kept])
@@ -301,9 +303,9 @@ async def get_own_values(call: Call[None, OwnValuesQuery], postern: Postern) -> 
 
 @endpoint.patch(_OWN, caller=OWN_USER, refuses=(BadRequest, NotFound), tags=_TAGS)
 async def change_own_values(call: Call[OwnFieldValuesPatch], postern: Postern) -> OwnFieldValues:
-    """Write values of your own
+    """Change your own profile fields
 
-    Only fields with `person` in `written_by`.
+    You can write only fields with `person` in `written_by`.
     """
     body = call.body
     return _own(await postern.tenancy.profile_values.write_own(call.caller, body.organization, body.values, call.actor))

@@ -52,10 +52,10 @@ _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME, examp
 
 
 class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The conditions: all that are set must match. An empty list and null match everything."""
+    """The conditions. All conditions that are set must match. An empty list or null matches everything."""
 
     least_score: Annotated[float, msgspec.Meta(ge=0.01, le=1, examples=[0.7])] | None = None
-    """The risk score of the sign-in is at least this."""
+    """The minimum risk score of the sign-in."""
     ways: Annotated[tuple[SignInWay, ...], msgspec.Meta(max_length=len(SignInWay)), example(["password"])] = ()
     """The person signed in by one of these methods."""
     countries: _Countries = ()
@@ -69,15 +69,15 @@ class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
     new_device: bool | None = None
     """Whether the device is new for the person; for an unconfirmed member, whether it is new to the organization."""
     impossible_travel: bool | None = None
-    """Impossible travel: whether the person cannot have come here since the previous sign-in. It compares distances, or, without
-    coordinates in the location database, countries within two hours.
+    """Whether the travel since the previous sign-in is impossible. Postern compares distances or, if the location database has no
+    coordinates, countries within 2 hours.
     """
     from_hour: Annotated[int, msgspec.Meta(ge=0, le=23, examples=[22])] | None = None
-    """The first hour of the day, in UTC, at which the rule fits. Send `until_hour`, too."""
+    """The first hour of the day, in UTC, at which the policy matches. Requires `until_hour`."""
     until_hour: Annotated[int, msgspec.Meta(ge=1, le=24, examples=[6])] | None = None
-    """The hour before which this ends. It may be smaller than `from_hour`: then it goes over midnight."""
+    """The hour of the day, in UTC, at which the policy stops matching. If it is less than `from_hour`, the period includes midnight."""
     services: Annotated[tuple[UUID, ...], msgspec.Meta(max_length=MOST_SERVICES), example(["01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55"])] = ()
-    """The sign-in leads to one of these services."""
+    """The sign-in is to one of these services."""
     roles: Annotated[
         tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=50)], ...], msgspec.Meta(max_length=_ROLES), example(["admin"])
     ] = ()
@@ -92,18 +92,18 @@ class RiskPolicyBody(msgspec.Struct, frozen=True, kw_only=True):
     name: _Name
     """The display name of the policy."""
     when: RiskConditionsBody
-    """When the rule fits."""
+    """The conditions of the policy."""
     action: Annotated[RiskAction, example("second_factor")]
     """The action. `nothing` allows the sign-in, and no later policy is evaluated."""
     counts: bool = False
-    """Whether the policy is enforced. A policy can be enforced only after it was report-only with the same settings."""
+    """Whether the policy is enforced. To enforce a policy, save it first as report-only with the same settings."""
 
 
 class RiskExceptionBody(msgspec.Struct, frozen=True, kw_only=True):
     """An exception from the policies, until a date."""
 
     kind: ExceptionKind
-    """What `value` is."""
+    """The type of `value`."""
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["192.0.2.0/24"])]
     """The ID of a person or of a team, or a network."""
     ends_at: Annotated[datetime, msgspec.Meta(tz=True)]
@@ -140,7 +140,7 @@ class MetPerson(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID
     """The person."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's present email address; null if the account is deleted."""
+    """The person's current email address; null if the account was deleted."""
     at: datetime
     """When the person signed in."""
     country: Annotated[str, example("DE")] | None
@@ -150,7 +150,7 @@ class MetPerson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetOnDay(msgspec.Struct, frozen=True, kw_only=True):
-    """How many sign-ins a policy would have matched on a day."""
+    """The number of sign-ins on one day that a policy would have matched."""
 
     day: Annotated[date, example("2026-11-27")]
     """The day, in UTC."""
@@ -168,60 +168,60 @@ class RiskPolicyReport(msgspec.Struct, frozen=True, kw_only=True):
     people: Annotated[int, example(4)]
     """The number of people."""
     days: Sequence[MetOnDay]
-    """The sign-ins by day, without days that had none."""
+    """The number of sign-ins by day, without days that had none."""
     latest: Sequence[MetPerson]
-    """The most recent matches, twenty at most."""
+    """The latest matches, at most 20."""
     by_session: Annotated[int, example(7)]
-    """How many sign-ins continued a session that had begun elsewhere. Policies evaluate sessions when they begin, so this report cannot say
-    which of them the policy would have matched, and `met` has none of them.
+    """The number of sign-ins that continued an existing session. Policies are evaluated when a session begins, so these sign-ins are not
+    evaluated and not included in `met`.
     """
 
 
 class RiskReportRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The sign-ins of the last thirty days that the policies would have matched, enforced or report-only."""
+    """The sign-ins of the last 30 days that the policies would have matched, whether enforced or report-only."""
 
     judged: Annotated[int, example(1000)]
-    """The number of sign-ins to the organization that were evaluated, without those that continued a session."""
+    """The number of evaluated sign-ins to the organization, without those that continued a session."""
     policies: Sequence[RiskPolicyReport]
-    """For each policy, in order."""
+    """The report of each policy, in order."""
     your_policy: UUID | None
-    """The policy that would match a sign-in of yours from here, now; null for none."""
+    """The policy that would match if you signed in now, from here; null for none."""
     your_action: RiskAction | None
-    """What it would do to that sign-in; null for none."""
+    """The action of this policy; null for none."""
 
 
 class RiskEventsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which page of the list you want."""
 
     after: UUID | None = None
-    """The `next` of the page before."""
+    """The `next` of the previous page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The maximum number of entries to return. Values above the maximum are rejected."""
 
 
 class RiskEventRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A sign-in to the organization that one of its risk policies decided."""
+    """A sign-in to the organization that one of its risk policies matched and decided."""
 
     id: Id
     user_id: UUID | None
-    """The person; null if the person has been forgotten."""
+    """The person; null if the person was erased."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's present email address; null if the account is deleted."""
+    """The person's current email address; null if the account was deleted."""
     policy_id: UUID
     """The policy."""
     policy_name: Annotated[str, example("Second factor outside Germany")]
-    """The policy's name at that time."""
+    """The policy's name at the time of the sign-in."""
     action: RiskAction
-    """What the policy did."""
+    """The action of the policy."""
     success: bool
-    """Whether the person got in."""
+    """Whether the sign-in succeeded."""
     provider: WayIn
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The IP address that the attempt came from; null if it has been deleted."""
+    """The IP address of the attempt; null if it was deleted."""
     country: Annotated[str, example("DE")] | None
-    """The country of that IP address; null if it is not known."""
+    """The country of the IP address; null if unknown."""
     created_at: datetime
-    """When the person tried."""
+    """The time of the attempt."""
 
 
 class RiskEventList(msgspec.Struct, frozen=True):
@@ -237,7 +237,7 @@ class RiskEventList(msgspec.Struct, frozen=True):
 async def get_risk_policies(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskPoliciesRecord:
     """Get the risk policies of an organization
 
-    They decide what happens to a sign-in to the organization, or to one of its services, under certain conditions.
+    Return the policies and exceptions that are evaluated at each sign-in to the organization or to one of its services.
     """
     return _record(await postern.tenancy.risk_policies.get(call.caller.organization))
 
@@ -255,9 +255,9 @@ async def get_risk_policies(call: Call[None, None, OrganizationPath, Member], po
 async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath, Member], postern: Postern) -> RiskPoliciesRecord:
     """Set the risk policies of an organization
 
-    All policies and exceptions are replaced. A new policy, and one whose conditions or action you change, must be report-only first: save
-    it without `counts`, review the report, and save it with `counts`. Policies apply from the next sign-in on. Requires a recent sign-in or
-    reauthentication.
+    The request replaces all policies and exceptions. A new policy, or one whose conditions or action you change, must be report-only first:
+    save it without `counts`, review the report, and save it with `counts`. Policies apply from the next sign-in on. Requires a recent
+    sign-in or reauthentication.
     """
     policies, exceptions = _rules_of(call.body)
     return _record(await postern.tenancy.risk_policies.change(call.caller, policies, exceptions, call.actor))
@@ -267,11 +267,11 @@ async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath,
     f"{_POLICIES}/report", caller=able(Capability.RISK_EVENTS_VIEW, impersonated=True), keys=True, tags=_TAGS, verb="risk-policy report"
 )
 async def get_risk_report(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskReportRecord:
-    """Preview which sign-ins the risk policies would match
+    """Preview the effect of an organization's risk policies
 
-    The sign-ins to the organization and its services in the last thirty days are evaluated with the current policies, enforced or
-    report-only; denied sign-ins are included. For unconfirmed members, only what the organization itself has seen is used. A sign-in that
-    continues a session is counted separately: policies evaluate a session when it begins.
+    Evaluate the sign-ins of the last 30 days to the organization and its services with the current policies, whether enforced or
+    report-only. Denied sign-ins are included. For unconfirmed members, only data from the organization itself is used. Sign-ins that
+    continue a session are counted separately, because policies are evaluated when a session begins.
     """
     return _report(await postern.tenancy.risk_policies.report(call.caller, call.actor.address))
 
@@ -280,9 +280,10 @@ async def get_risk_report(call: Call[None, None, OrganizationPath, Member], post
     "/api/organizations/{org_slug}/risk-events", caller=able(Capability.RISK_EVENTS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
 async def list_risk_events(call: Call[None, RiskEventsQuery, OrganizationPath, Member], postern: Postern) -> RiskEventList:
-    """List the sign-ins that risk policies of the organization decided, the newest first
+    """List the risk events of an organization
 
-    They are sign-ins to the organization and its services. Sign-ins elsewhere are not among them.
+    Return the sign-ins to the organization and its services that its risk policies decided, the newest first. Sign-ins in other places are
+    not included.
     """
     return await _events(call.query, call.caller.organization, postern)
 
@@ -291,7 +292,7 @@ async def list_risk_events(call: Call[None, RiskEventsQuery, OrganizationPath, M
 async def get_installation_risk_policies(_call: Call, postern: Postern) -> RiskPoliciesRecord:
     """Get the risk policies of the installation
 
-    They are evaluated at every sign-in, before those of organizations.
+    Return the policies and exceptions that are evaluated at every sign-in, before those of organizations.
     """
     return _record(await postern.tenancy.risk_policies.get(None))
 
@@ -307,10 +308,10 @@ async def get_installation_risk_policies(_call: Call, postern: Postern) -> RiskP
 async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: Postern) -> RiskPoliciesRecord:
     """Set the risk policies of the installation
 
-    All policies and exceptions are replaced, and a new or changed policy must be report-only first, as those of an organization. These
-    policies name no services, and exceptions no teams; the roles are `platform_owner` and `none`. A denied person cannot sign in anywhere.
-    A platform owner who is denied gets a link by email, which switches the denying policies to report-only; `postern risk-rules shadow`
-    does the same. Requires a recent sign-in or reauthentication.
+    The request replaces all policies and exceptions. A new or changed policy must be report-only first, as in an organization. Policies
+    cannot name services, exceptions cannot name teams, and the only roles are `platform_owner` and `none`. A denied person cannot sign in
+    anywhere. A denied platform owner gets an email with a link that switches the denying policies to report-only; `postern risk-rules
+    shadow` does the same. Requires a recent sign-in or reauthentication.
     """
     policies, exceptions = _rules_of(call.body)
     return _record(await postern.tenancy.risk_policies.change_for_installation(policies, exceptions, call.actor))
@@ -318,19 +319,21 @@ async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: 
 
 @endpoint.get(f"{_POLICIES_OF_INSTALLATION}/report", caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
 async def get_installation_risk_report(call: Call, postern: Postern) -> RiskReportRecord:
-    """Preview which sign-ins the risk policies of the installation would match
+    """Preview the effect of the installation's risk policies
 
-    All sign-ins of the last thirty days are evaluated with the current policies, enforced or report-only, including denied ones; the newest
-    200 000, if there are more. One that continues a session is counted separately: policies evaluate a session when it begins.
+    Evaluate all sign-ins of the last 30 days with the current policies, whether enforced or report-only. Denied sign-ins are included. If
+    there are more than 200 000 sign-ins, only the newest 200 000 are evaluated. Sign-ins that continue a session are counted separately,
+    because policies are evaluated when a session begins.
     """
     return _report(await postern.tenancy.risk_policies.report_for_installation(call.caller, call.actor.address))
 
 
 @endpoint.get("/api/platform/risk-events", caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
 async def list_installation_risk_events(call: Call[None, RiskEventsQuery], postern: Postern) -> RiskEventList:
-    """List the sign-ins that risk policies of the installation matched, the newest first
+    """List the risk events of the installation
 
-    A report-only policy decides nothing, so its sign-ins are in the report. Each organization lists the decisions of its own policies.
+    Return the sign-ins that the installation's risk policies decided, the newest first. Report-only policies decide nothing: the report
+    shows their matches. Each organization lists the decisions of its own policies.
     """
     return await _events(call.query, None, postern)
 

@@ -45,10 +45,10 @@ class RolePath(OrganizationPath, frozen=True):
 
 
 class NewRole(msgspec.Struct, frozen=True):
-    """A role of the organization's own."""
+    """A custom role to create."""
 
     slug: Annotated[RoleSlug, example("support")]
-    """1 to 50 of a-z, 0-9, - and _. The slug never changes."""
+    """1 to 50 characters: a-z, 0-9, - and _. The slug never changes."""
     name: Annotated[Name, example("Support")]
     """1 to 100 characters."""
     permissions: Annotated[Sequence[Word], example(["end_users.view", "end_users.manage"])]
@@ -58,18 +58,18 @@ class NewRole(msgspec.Struct, frozen=True):
 
 
 class RolePatch(msgspec.Struct, frozen=True):
-    """A change of a role. Omitted fields keep their values."""
+    """A change of a custom role. Omitted fields keep their values."""
 
     name: Annotated[Name, example("Support")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     description: Annotated[RoleDescription, example("Looks after end users")] | msgspec.UnsetType = msgspec.UNSET
     """Up to 500 characters."""
     permissions: Annotated[Sequence[Word], example(["end_users.view", "end_users.manage"])] | msgspec.UnsetType = msgspec.UNSET
-    """The permissions of the role. The list replaces the old one."""
+    """The permissions of the role. The list replaces the previous one."""
 
 
 class RoleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A role of the organization's own."""
+    """A custom role of an organization."""
 
     id: Id
     org_id: OrganizationUuid
@@ -78,7 +78,7 @@ class RoleRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Support")]
     """The role's name."""
     description: Annotated[str, example("Looks after end users")]
-    """A description of the role."""
+    """The role's description."""
     permissions: Annotated[Sequence[Capability], example(["end_users.view", "end_users.manage"])]
     """The permissions of the role."""
     created_at: CreatedAt
@@ -87,9 +87,10 @@ class RoleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.get(_ROLES, caller=MEMBER, keys=Capability.MEMBERS_VIEW, tags=_TAGS)
 async def list_roles(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[RoleRecord]:
-    """List the organization's own roles, by slug
+    """List the custom roles of an organization
 
-    You get all of them; an organization has at most 100. The built-in roles owner, admin and member are not in the list.
+    Return all custom roles, sorted by slug. An organization can have at most 100. The built-in roles owner, admin and member are not
+    included.
     """
     return [_record(role) for role in await postern.tenancy.roles.list(call.caller)]
 
@@ -104,11 +105,11 @@ async def list_roles(call: Call[None, None, OrganizationPath, Member], postern: 
     tags=_TAGS,
 )
 async def create_role(call: Call[NewRole, None, OrganizationPath, Member], postern: Postern) -> RoleRecord:
-    """Add a role
+    """Create a custom role
 
-    You cannot grant permissions that you do not have. Some permissions include others. `org.members.manage` includes the permissions of a
-    plain member (`org.members.view`, `services.view`, `end_users.view`). `webhooks.manage` includes reading all data in the organization's
-    events, also in earlier events by a replay.
+    You cannot grant permissions that you do not have. Some permissions include others. `org.members.manage` includes the permissions of the
+    role `member` (`org.members.view`, `services.view`, `end_users.view`). `webhooks.manage` includes read access to all data in the
+    organization's events, including earlier events through a replay.
     """
     body = call.body
     role = await postern.tenancy.roles.create(
@@ -119,9 +120,9 @@ async def create_role(call: Call[NewRole, None, OrganizationPath, Member], poste
 
 @endpoint.get(_ROLE, caller=MEMBER, keys=Capability.MEMBERS_VIEW, tags=_TAGS)
 async def get_role(call: Call[None, None, RolePath, Member], postern: Postern) -> RoleRecord:
-    """Get one of the organization's own roles
+    """Get a custom role
 
-    The response has the permissions of the role.
+    Return the role with its permissions.
     """
     return _record(await postern.tenancy.roles.get(call.caller, RoleId(call.path.role_id)))
 
@@ -135,11 +136,11 @@ async def get_role(call: Call[None, None, RolePath, Member], postern: Postern) -
     tags=_TAGS,
 )
 async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Postern) -> RoleRecord:
-    """Change a role
+    """Change a custom role
 
-    New permissions take effect with the members' next requests. You can change a role only if you have all of its permissions, the old and
-    the new ones. If a team carries the role and a directory fills the team, only the owner can give the role further permissions after
-    recent reauthentication, and `org.roles.manage` is refused.
+    New permissions apply from the members' next requests on. You can change a role only if you have all of its permissions, both the old
+    and the new ones. If a team has the role and a directory manages the team, only the owner can add permissions, after recent
+    reauthentication. Such a role cannot get `org.roles.manage`.
     """
     body = call.body
     role = await with_proof_if_needed(
@@ -160,9 +161,9 @@ async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Po
 
 @endpoint.delete(_ROLE, caller=able(Capability.ROLES_MANAGE, impersonated=True), keys=True, status=204, refuses=(Conflict,), tags=_TAGS)
 async def delete_role(call: Call[None, None, RolePath, Member], postern: Postern) -> NoBody:
-    """Delete a role
+    """Delete a custom role
 
-    Not possible while a member or a team has the role, or a pending invitation offers it.
+    You cannot delete a role while a member or a team has it, or a pending invitation offers it.
     """
     await postern.tenancy.roles.delete(call.caller, RoleId(call.path.role_id), call.actor)
     return NO_BODY

@@ -51,63 +51,63 @@ class SetupDraftPath(OrganizationPath, frozen=True):
     link_id: UUID
     """The setup link's ID."""
     draft_id: UUID
-    """The ID of what was set up with the link."""
+    """The setup draft's ID."""
 
 
 class NewCustomerLink(msgspec.Struct, frozen=True, kw_only=True):
-    """What a link is for, and who gets it."""
+    """The purposes and the recipient of a setup link."""
 
     name: _LinkName
-    """The link's name. The audit log shows it beside everything that is done with the link."""
+    """The link's name. The audit log shows it with every action of the link."""
     purposes: _Purposes
-    """What the link sets up. It opens nothing else."""
+    """What the link can set up. It gives access to nothing else."""
     email: EmailText | None = None
-    """The email address that Postern emails the link to. If you leave it out, hand the link on yourself."""
+    """The email address that Postern sends the link to. If omitted, share the link yourself."""
     language: Annotated[Language, example("en")] | None = None
     """The language of the email."""
 
 
 class NewSetupLink(msgspec.Struct, frozen=True, kw_only=True):
-    """What a link is for, who gets it, and who decides."""
+    """The purposes and the recipient of a setup link, and whether its settings become active automatically."""
 
     name: _LinkName
-    """The link's name. The audit log shows it beside everything that is done with the link."""
+    """The link's name. The audit log shows it with every action of the link."""
     purposes: _Purposes
-    """What the link sets up. It opens nothing else, and does nothing that you may not do."""
+    """What the link can set up. It gives access to nothing else, and can do nothing that you cannot do."""
     email: EmailText | None = None
-    """The email address that Postern emails the link to. If you leave it out, hand the link on yourself."""
+    """The email address that Postern sends the link to. If omitted, share the link yourself."""
     language: Annotated[Language, example("en")] | None = None
     """The language of the email."""
     activates: Annotated[bool, example(False)] = False
-    """Whether what is set up becomes active by itself once it has passed its test. Only an owner can say so. Otherwise an owner decides."""
+    """Whether settings that pass their test become active automatically. Only an owner can choose this. Otherwise an owner decides."""
 
 
 class SetupDraftRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was set up with a link."""
+    """A draft: the settings that were entered with a setup link for one purpose."""
 
     id: Id
     purpose: SetupPurpose
-    """What it is."""
+    """What the draft sets up."""
     subject: Annotated[str, example("example.org")]
-    """The domain, the host of the receiver, or the name of the connection or directory."""
+    """The domain, the host of the SIEM, or the name of the connection or directory."""
     state: SetupDraftState
-    """Whether it has passed its test, was handed over and waits for an owner, or is active. Only what is active has an effect."""
+    """Whether the draft has passed its test, was handed over and awaits an owner, or is active. Only active settings have an effect."""
     digest: Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
-    """The digest of all its settings. An owner who makes it active sends it back."""
+    """The digest of all settings. Send it to activate the draft."""
     connection: UpstreamProviderRecord | None
-    """The settings of a connection; null for anything else, and before there are any."""
+    """The settings of a connection; null for other purposes, and before settings are entered."""
     provider_type: Annotated[str, example("splunk")] | None
-    """The kind of a receiver; null for anything else."""
+    """The format of a SIEM; null for other purposes."""
     endpoint_url: Annotated[str, example("https://siem.example.org/services/collector")] | None
-    """The whole address of a receiver; null for anything else."""
+    """The complete URL of a SIEM; null for other purposes."""
     token_prefix: Annotated[str, example("scim_a1b2c3")] | None
-    """The prefix of the token of a directory by SCIM; null for anything else."""
+    """The prefix of a SCIM token; null for other purposes."""
     tested_at: datetime | None
-    """When it was last tested; null if it never was."""
+    """When the draft was last tested; null if never."""
     waiting_since: datetime | None
-    """Since when it waits for an owner; null if it does not."""
+    """When the draft was handed over to the owners; null if it does not await an owner."""
     activated_at: datetime | None
-    """When it became active; null if it did not."""
+    """When the draft was activated; null if it was not."""
     created_at: CreatedAt
 
 
@@ -118,38 +118,38 @@ class SetupLinkRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: _LinkName
     """The link's name."""
     prefix: Annotated[str, example("pts_a1b2c3")]
-    """The prefix of the token, to tell links apart."""
+    """The prefix of the token, for identification."""
     purposes: Sequence[SetupPurpose]
-    """What the link sets up."""
+    """What the link can set up."""
     activates: Annotated[bool, example(False)]
-    """Whether what is set up becomes active by itself."""
+    """Whether settings that pass their test become active automatically."""
     by_platform: Annotated[bool, example(False)]
     """Whether a platform owner created the link."""
     state: SetupLinkState
     """Whether the link is unused, in use, finished, expired or revoked."""
     mailed_to: Annotated[str, example("grace@example.org")] | None
-    """The email address that Postern emailed the link to; null if Postern did not."""
+    """The email address that Postern sent the link to; null if Postern did not send it."""
     expires_at: datetime
-    """When the link expires: seven days after it was created."""
+    """When the link expires: 7 days after its creation."""
     created_at: CreatedAt
     created_by: UUID
     """The user who created the link."""
     used_by: Annotated[str, example("Grace Hopper")] | None
-    """The name that was typed in the browser that owns the link; null if none does. No one has checked it."""
+    """The name that was entered in the browser that uses the link; null if no browser uses it. The name is not verified."""
     used_at: datetime | None
-    """Since when the browser owns the link; null if none does."""
+    """When this browser started to use the link; null if no browser uses it."""
     used_from: Annotated[str, example("198.51.100.7")] | None
-    """The IP address of that browser; null if none owns the link."""
+    """The IP address of this browser; null if no browser uses the link."""
     used_with: Annotated[str, example("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")] | None
-    """The name that the browser gives itself; null if none owns the link."""
+    """The name that this browser reports; null if no browser uses the link."""
     revoked_at: datetime | None
     """When the link was revoked; null if it was not."""
     drafts: Sequence[SetupDraftRecord]
-    """What was set up with the link, the oldest first."""
+    """The drafts that were made with the link, the oldest first."""
 
 
 class SetupLinkList(msgspec.Struct, frozen=True):
-    """All setup links, expired and revoked ones included."""
+    """All setup links, including expired and revoked links."""
 
     setup_links: Sequence[SetupLinkRecord]
     """The links, the newest first."""
@@ -157,19 +157,19 @@ class SetupLinkList(msgspec.Struct, frozen=True):
 
 
 class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
-    """The new setup link. This is the only response with the link itself."""
+    """The new setup link. This is the only response that contains the link itself."""
 
     id: Id
     name: _LinkName
     """The link's name."""
     url: Annotated[str, SHOWN_ONCE, example("https://id.example.com/ui/setup/pts_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
-    """The link. The first browser that presses its button owns it."""
+    """The link. Only the first browser that presses its button can use it."""
     purposes: Sequence[SetupPurpose]
-    """What the link sets up."""
+    """What the link can set up."""
     activates: Annotated[bool, example(False)]
-    """Whether what is set up becomes active by itself."""
+    """Whether settings that pass their test become active automatically."""
     mailed_to: Annotated[str, example("grace@example.org")] | None
-    """The email address that Postern emails the link to; null if Postern does not."""
+    """The email address that Postern sends the link to; null if Postern does not send it."""
     expires_at: datetime
     """When the link expires."""
     created_at: CreatedAt
@@ -179,10 +179,9 @@ class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
 async def create_setup_link(call: Call[NewSetupLink, None, OrganizationPath, Member], postern: Postern) -> CreatedSetupLink:
     """Create a setup link
 
-    For someone without an account, such as a customer's administrator: with the link they set up email domains, a connection to their
-    directory, SCIM or a SIEM of this organization, and nothing else. The link is shown only once, and is good for seven days. The first
-    browser that presses its button owns it. It never does more than you may do at that moment. Requires a recent sign-in or
-    reauthentication.
+    The link is for a person without an account, such as a customer's administrator. With the link, this person can set up email domains, a
+    connection, SCIM or a SIEM of this organization, and nothing else. The link is shown only once, and expires after 7 days. Only the first
+    browser that presses its button can use it. It can never do more than you can. Requires a recent sign-in or reauthentication.
     """
     body = call.body
     wanted = wanted_link(body.name, body.purposes, body.email, body.language, postern)
@@ -192,9 +191,10 @@ async def create_setup_link(call: Call[NewSetupLink, None, OrganizationPath, Mem
 
 @endpoint.get(_LINKS, caller=_VIEW, tags=_TAGS)
 async def list_setup_links(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SetupLinkList:
-    """List the setup links of an organization, the newest first
+    """List the setup links of an organization
 
-    With what was set up with each of them, and who uses it. An ended link stays listed for thirty days.
+    Return the links, the newest first, each with its drafts and the browser that uses it. A link that no longer works is listed for 30
+    days.
     """
     listed = await postern.tenancy.setup_links.list(call.caller.organization)
     now = postern.foundation.clock.now()
@@ -203,9 +203,9 @@ async def list_setup_links(call: Call[None, None, OrganizationPath, Member], pos
 
 @endpoint.get(_LINK, caller=_VIEW, tags=_TAGS)
 async def get_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> SetupLinkRecord:
-    """Get a setup link, with what was set up with it
+    """Get a setup link
 
-    The link itself is only in the response that created it. The drafts are what the customer has entered with it.
+    Return the link's details and its drafts. The link itself is only in the response that created it.
     """
     found = await postern.tenancy.setup_links.get(call.caller.organization, SetupLinkId(call.path.link_id))
     return setup_link_record(found, postern.foundation.clock.now(), postern)
@@ -215,7 +215,7 @@ async def get_setup_link(call: Call[None, None, SetupLinkPath, Member], postern:
 async def revoke_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
     """Revoke a setup link
 
-    The link opens nothing with the next request, and what was set up with it goes, unless it is active. This cannot be undone.
+    The link stops working with the next request, and its drafts are deleted, unless they are active. This cannot be undone.
     """
     await postern.tenancy.setup_links.revoke(call.caller, SetupLinkId(call.path.link_id), call.actor)
     return NO_BODY
@@ -225,7 +225,7 @@ async def revoke_setup_link(call: Call[None, None, SetupLinkPath, Member], poste
 async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
     """Release a setup link from its browser
 
-    The next browser that presses the link's button owns it, and continues where the other one stopped.
+    The next browser that presses the link's button can use it, and continues where the previous browser stopped.
     """
     await postern.tenancy.setup_links.release(call.caller, SetupLinkId(call.path.link_id), call.actor)
     return NO_BODY
@@ -240,10 +240,11 @@ async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], post
     tags=_TAGS,
 )
 async def activate_setup_draft(call: Call[ConfirmedSettings, None, SetupDraftPath, Member], postern: Postern) -> SetupDraftRecord:
-    """Activate a setup made with a link
+    """Activate a setup draft
 
-    It must have passed its test, and have been handed over as it is now. Send its `digest`: if the settings have changed since, the
-    response is 409. The link has no hold on it from then on. Only an owner can do this after recent reauthentication.
+    The draft must have passed its test, and must have been handed over with its current settings. Send its `digest`; if the settings have
+    changed since, the response is 409. The link can no longer change the settings. Only an owner can do this, after recent
+    reauthentication.
     """
     link, draft = SetupLinkId(call.path.link_id), SetupDraftId(call.path.draft_id)
     await postern.tenancy.setup_drafts.activate(call.caller, link, draft, call.actor, seen=call.body.digest)

@@ -32,34 +32,34 @@ _KEY: Final = {"kty": "EC", "crv": "P-256", "kid": "9f2c1a7e", "use": "sig", "al
 
 
 class SiemBody(msgspec.Struct, frozen=True):
-    """The SIEM that the audit log and the sign-ins go to."""
+    """The SIEM that receives the audit log and the sign-ins."""
 
     name: Annotated[Name, example("Our SIEM")]
     """1 to 100 characters."""
     provider_type: Annotated[str, bounded({"minLength": 1, "maxLength": 30}), example("splunk_hec")]
     """The format of the batches: `splunk_hec`, `datadog`, `elastic`, or `generic` (NDJSON). `hec`, `log_intake`, `bulk` and `ndjson` are
-    other names of these formats.
+    aliases.
     """
     endpoint_url: Annotated[
         str,
         bounded({"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://siem.example.org/intake"]),
     ]
-    """The whole URL that batches are sent to: an `http` or `https` URL."""
+    """The complete URL that batches are sent to: an `http` or `https` URL."""
     api_key: _Credential | msgspec.UnsetType | None = msgspec.UNSET
-    """The provider's key or token. If omitted, it stays as it is while provider and host stay the same. Null removes it."""
+    """The API key or token of the SIEM. If omitted, it stays unchanged while the provider and the host stay the same. Null removes it."""
     auth_header: _Credential | msgspec.UnsetType | None = msgspec.UNSET
-    """A further header: the value of `Authorization`, or `Name: value`, or beside an `api_key` just the name of the header for the key. A
-    header that frames the request or steers its connection (`Host`, `Expect`, `Upgrade`, `TE` and the like) is refused. If you leave the
-    field out, it stays as it is while provider and host stay the same.
+    """An additional header: the value of `Authorization`, or `Name: value`. With an `api_key`: only the name of the header for the key.
+    Headers that frame the request or control its connection (`Host`, `Expect`, `Upgrade`, `TE` and similar) are rejected. If omitted, it
+    stays unchanged while the provider and the host stay the same.
     """
     batch_size: Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_IN_A_BATCH}), example(500)] | None = None
-    """The most entries in a batch, 1 to 1000; 500 by default."""
+    """The maximum number of entries in a batch: 1 to 1000; 500 by default."""
     is_active: Annotated[bool, example(True)] | None = None
-    """Whether entries are sent; true by default."""
+    """Whether Postern sends entries; true by default."""
 
 
 class SiemRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The SIEM that the audit log and the sign-ins go to, without credentials, and the state of the export."""
+    """The SIEM that receives the audit log and the sign-ins, without credentials, and the state of the export."""
 
     id: Id
     name: Annotated[str, example("Our SIEM")]
@@ -71,28 +71,28 @@ class SiemRecord(msgspec.Struct, frozen=True, kw_only=True):
     has_credentials: Annotated[bool, example(True)]
     """Whether a key, a token or a header is set. No response contains them."""
     batch_size: Annotated[int, example(500)]
-    """The most entries in a batch."""
+    """The maximum number of entries in a batch."""
     is_active: Annotated[bool, example(True)]
-    """Whether entries are sent."""
+    """Whether Postern sends entries."""
     last_delivered_at: datetime | None
-    """When the receiver last accepted a batch; null if it never did."""
+    """When the SIEM last accepted a batch; null if it never did."""
     lag: Annotated[int, example(0)]
-    """The number of entries that the receiver has not accepted yet."""
+    """The number of entries that the SIEM has not accepted yet."""
     lag_seconds: Annotated[int, example(0)]
-    """The age of the oldest of these entries."""
+    """The age of the oldest of these entries in seconds."""
     last_error: Annotated[str, example("answered 503")] | None
-    """The reason why the last attempt failed; null if it succeeded."""
+    """The reason for the failure of the last attempt; null if it succeeded."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
 
 class SiemTestResult(msgspec.Struct, frozen=True):
-    """The outcome of a test."""
+    """The result of the test."""
 
     success: Annotated[bool, example(True)]
-    """Whether the receiver accepted the item."""
+    """Whether the SIEM accepted the item."""
     message: Annotated[str, example("The receiver took it")]
-    """The outcome in words."""
+    """A description of the result."""
 
 
 class ExportKeySet(msgspec.Struct, frozen=True):
@@ -104,14 +104,16 @@ class ExportKeySet(msgspec.Struct, frozen=True):
 
 @endpoint.post(_SIEM, caller=_REDIRECT, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def configure_siem(call: Call[SiemBody, None, OrganizationPath, Member], postern: Postern) -> SiemRecord:
-    """Send the audit log and the sign-ins to a SIEM
+    """Set the SIEM configuration of an organization
 
-    This creates the configuration of the organization, or changes it. Postern sends all entries of the audit log, from the first one on,
-    and all sign-ins that happen from now on, in batches. Each of the two streams keeps the order of its numbers and has no gap. If the
-    receiver does not accept a batch, Postern sends it again, after growing waits of up to ten minutes. So an entry may arrive twice, with
-    the same number. The entries form a chain whose ends are signed: the guide on verifying the audit log offline says how to check it. A
-    changed configuration continues where the previous one stopped; a configuration that you delete and create again begins at the first
-    entry. While the configuration is disabled, Postern sends nothing, and no entry is lost. You also need the right to see the audit log.
+    Create the configuration, or change it. Postern sends all entries of the audit log, starting with the first, and all sign-ins from now
+    on, in batches. Each of the two streams keeps the order of its numbers and has no gap. If the SIEM does not accept a batch, Postern
+    sends it again, after increasing delays of up to 10 minutes. An entry can arrive twice, with the same number. The entries form a chain
+    whose ends are signed; the guide on verifying the audit log offline describes how to check it.
+
+    A changed configuration continues where the previous one stopped. A configuration that you delete and create again starts with the first
+    entry. While the configuration is disabled, Postern sends nothing, and no entry is lost. You also need the permission to see the audit
+    log.
     """
     body = call.body
     configured = await postern.tenancy.siem.configure(
@@ -130,18 +132,18 @@ async def configure_siem(call: Call[SiemBody, None, OrganizationPath, Member], p
 
 @endpoint.get(_SIEM, caller=_MANAGE, keys=True, tags=_TAGS)
 async def get_siem_configuration(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SiemRecord:
-    """Get the SIEM configuration, and the state of the export
+    """Get the SIEM configuration of an organization
 
-    The response has no credentials of the SIEM.
+    Return the configuration, without its credentials, and the state of the export.
     """
     return _record(await postern.tenancy.siem.get(call.caller))
 
 
 @endpoint.delete(_SIEM, caller=_MANAGE, keys=True, status=204, tags=_TAGS)
 async def remove_siem(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Delete the SIEM configuration
+    """Delete the SIEM configuration of an organization
 
-    Postern sends nothing from now on. A batch that is on its way at this time may still arrive.
+    Postern sends nothing from now on. A batch that is being sent at this time can still arrive.
     """
     await postern.tenancy.siem.remove(call.caller, call.actor)
     return NO_BODY
@@ -151,8 +153,8 @@ async def remove_siem(call: Call[None, None, OrganizationPath, Member], postern:
 async def test_siem(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SiemTestResult:
     """Send a test item to the SIEM
 
-    Postern sends one item of the stream `test`, which is not an entry of the log. `success` says whether the receiver accepted it, and
-    `message` why not.
+    Postern sends one item of the stream `test`, which is not an entry of the log. `success` states whether the SIEM accepted the item. If
+    it did not, `message` states the reason.
     """
     tried = await postern.tenancy.siem.test(call.caller, call.actor)
     return SiemTestResult(tried.success, tried.message)
@@ -162,9 +164,9 @@ async def test_siem(call: Call[None, None, OrganizationPath, Member], postern: P
     "/.well-known/audit-export-keys.json", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, cache="public, max-age=300", origins=Origins.ALL
 )
 async def get_audit_export_keys(_call: Call, postern: Postern) -> ExportKeySet:
-    """Get the key that verifies exported audit logs
+    """Get the public key that verifies exported audit logs
 
-    The key signs the ends of the chains that SIEMs receive, and nothing else.
+    Return the key that signs the ends of the chains that SIEMs receive. It signs nothing else.
     """
     return ExportKeySet([dict(await postern.tenancy.siem.heads.public_key())])
 

@@ -55,9 +55,11 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     mfa_policy: Annotated[MfaPolicy, example("required")] | msgspec.UnsetType = msgspec.UNSET
     """Whether members need MFA."""
     mfa_grace_days: _GraceDays | msgspec.UnsetType = msgspec.UNSET
-    """The number of days on which members without MFA still get in, from the rule on, or from joining if that is later."""
+    """The number of days during which members without MFA still have access. They count from the requirement, or from joining if that is
+    later.
+    """
     device_trust_days: _TrustDays | msgspec.UnsetType = msgspec.UNSET
-    """The number of days on which a member's device may skip MFA; 0 for none. The strictest of a person's organizations decides."""
+    """The number of days during which a member's device can skip MFA; 0 for none. The strictest of a person's organizations applies."""
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
     """The session lifetime in hours, in the organization and its services; null for the lifetime of the installation."""
     session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
@@ -65,80 +67,81 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     timeout of the installation.
     """
     most_sessions: _MostSessions | msgspec.UnsetType | None = msgspec.UNSET
-    """The maximum number of concurrent sessions of one person, in the organization and its services together, and for confirmed members
-    altogether; null for no limit. The next sign-in revokes the oldest session.
+    """The maximum number of concurrent sessions of one person; null for no limit. It applies to the organization and its services together,
+    and for confirmed members to all sessions. The next sign-in revokes the oldest session.
     """
     invitation_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
-    """The domains of the email addresses that may be invited, without the domains below them. The list replaces the old one; empty for any
+    """The domains of the email addresses that can be invited, without their subdomains. The list replaces the previous one; empty for any
     email address.
     """
     sign_in_links: bool | msgspec.UnsetType = msgspec.UNSET
-    """Whether members may sign in by magic link."""
+    """Whether members can sign in by magic link."""
     admin_factor: Annotated[AdminFactor, example("passkey")] | msgspec.UnsetType = msgspec.UNSET
-    """What owners and administrators need beyond what all members need: MFA, or MFA and a passkey. The grace days begin again when it asks
-    for more.
+    """What owners and administrators need in addition to the requirement for all members: MFA, or MFA and a passkey. If you make the
+    requirement stricter, the grace period starts again.
     """
     all_factor: Annotated[AllFactor, example("passkey")] | msgspec.UnsetType = msgspec.UNSET
-    """Whether members need MFA and a passkey: `passkey` for all of them, `role_passkey` for those who have the role of `all_factor_role`.
-    The grace days begin again when it reaches others.
+    """Whether members need MFA and a passkey: `passkey` for all members, `role_passkey` for members with the role of `all_factor_role`. If
+    you extend the requirement to other members, the grace period starts again.
     """
     all_factor_role: _ServiceRole | msgspec.UnsetType | None = msgspec.UNSET
-    """The role of an application, by the slugs of both. Only with `role_passkey`, which needs it. If the role ends, the demand reaches no
-    one.
+    """The role of an application, by the slugs of both. `role_passkey` requires it, and other values do not allow it. If the role is
+    deleted, the requirement applies to no one.
     """
     passkey_offers: bool | msgspec.UnsetType = msgspec.UNSET
-    """Whether Postern offers a passkey to members after a sign-in with a password, once in thirty days. False applies to confirmed members.
-    """
+    """Whether Postern offers a passkey to members after a sign-in with a password, once in 30 days. False applies to confirmed members."""
     metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether clients that describe themselves in a document may sign people in: `off` for no one's, `named` for those whose documents are
-    at the hosts of `metadata_hosts`, `any` for everyone's. The organization and the API must both let a client in.
+    """Which clients with a client ID metadata document can sign people in: `off` for none, `named` for those with documents on the hosts in
+    `metadata_hosts`, `any` for all. Both the organization and the API must allow the client.
     """
     metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
-    """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`. The list
-    replaces the old one.
+    """The hosts of the documents, such as `claude.ai`, without their subdomains. For documents, the hosts apply only to `named`. The list
+    replaces the previous one.
     """
     registered_clients: RegisteredClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether dynamically registered clients on people's own devices may sign people in: `on` lets them in where the API, or the
-    organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
+    """Whether dynamically registered clients on people's own devices can sign people in. `on` takes effect if the API, or the organization,
+    allows them, too, and the operator has enabled open registration. They can redirect to the device, or to `metadata_hosts`.
     """
     agents: Annotated[AgentRule, example("forbidden")] | msgspec.UnsetType = msgspec.UNSET
-    """Whether agents may act for people at the organization's APIs, for members and for others. What people have allowed them ends when you
-    forbid it, and they are asked again when you allow it again.
+    """Whether agents can act for people at the organization's APIs, both members and others. If you forbid it, what people have allowed is
+    revoked. If you allow it again, people are asked again.
     """
     afar_requests: Annotated[AfarRule, example("on")] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the organization's agents and confidential applications may request approval from confirmed members on another device (OpenID
-    CIBA, `POST /oauth/bc-authorize`). Pending requests are canceled when you turn it off.
+    """Whether the organization's agents and confidential applications can request approval from confirmed members on another device (OpenID
+    CIBA, `POST /oauth/bc-authorize`). If you turn it off, pending requests are canceled.
     """
     shortest_password: _PasswordLength | msgspec.UnsetType | None = msgspec.UNSET
     """The minimum length of a member's next password; null for the minimum of the installation. The strictest of the organizations in which
     the person is a confirmed member applies.
     """
     breached_at_sign_in: Annotated[BreachRule, example("change")] | msgspec.UnsetType | None = msgspec.UNSET
-    """What happens at a sign-in with a correct but breached password: `tell` allows it and notifies the person by email, `change` denies it
-    and emails a link to choose another password; null for the setting of the installation. The strictest setting of the installation and of
-    all organizations in which the person is a confirmed member applies.
+    """What happens at a sign-in with a correct but breached password; null for the setting of the installation. `tell` allows it and
+    notifies the person by email. `change` denies it and emails a link to choose another password. The strictest setting of the installation
+    and of all organizations in which the person is a confirmed member applies.
     """
     registration_policy: Annotated[RegistrationPolicy, example("except_domains")] | msgspec.UnsetType = msgspec.UNSET
-    """Who can register on the organization's pages, within the limits of the installation: `anybody`; `except_domains` for all but
-    disposable email domains and `registration_domains`, with their subdomains; `domains` for email addresses of `registration_domains`,
-    without their subdomains; `invitation` for invited people; `closed` only for people who open the link of an invitation. Who can sign in
-    is the `sign_in_policy` of each service.
+    """Who can register on the organization's pages, within the limits of the installation. `anybody`: everyone. `except_domains`: all but
+    disposable email domains and `registration_domains`, with their subdomains. `domains`: email addresses of `registration_domains`,
+    without their subdomains. `invitation`: invited people. `closed`: only people who open the link of an invitation. The `sign_in_policy`
+    of each service decides who can sign in.
     """
     registration_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
-    """The domains of `registration_policy`. The list replaces the old one."""
+    """The domains of `registration_policy`. The list replaces the previous one."""
 
 
 class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The organization's demands on its members' sign-ins, and the domains that it invites."""
+    """The organization's requirements for its members' sign-ins, and the email domains that can be invited."""
 
     mfa_policy: Annotated[MfaPolicy, example("required")]
     """Whether members need MFA."""
     mfa_required_since: datetime | None
     """When MFA became required; null if it is not."""
     mfa_grace_days: Annotated[int, example(14)]
-    """The number of days on which members without MFA still get in, from `mfa_required_since` on, or from joining if that is later."""
+    """The number of days during which members without MFA still have access. They count from `mfa_required_since`, or from joining if that
+    is later.
+    """
     device_trust_days: Annotated[int, example(30)]
-    """The number of days on which a member's device may skip MFA; 0 for none."""
+    """The number of days during which a member's device can skip MFA; 0 for none."""
     session_lifetime_hours: Annotated[int, example(12)] | None
     """The session lifetime in hours, in the organization and its services; null for the lifetime of the installation."""
     session_idle_minutes: Annotated[int, example(60)] | None
@@ -146,39 +149,39 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     timeout of the installation.
     """
     most_sessions: Annotated[int, example(3)] | None
-    """The maximum number of concurrent sessions of one person, in the organization and its services together, and for confirmed members
-    altogether; null for no limit. The next sign-in revokes the oldest session.
+    """The maximum number of concurrent sessions of one person; null for no limit. It applies to the organization and its services together,
+    and for confirmed members to all sessions. The next sign-in revokes the oldest session.
     """
     invitation_domains: Annotated[Sequence[str], example(["acme.example"])]
-    """The domains of the email addresses that may be invited; empty for any email address."""
+    """The domains of the email addresses that can be invited; empty for any email address."""
     sign_in_links: bool
-    """Whether members may sign in by magic link."""
+    """Whether members can sign in by magic link."""
     admin_factor: Annotated[AdminFactor, example("passkey")]
-    """What owners and administrators need beyond what all members need."""
+    """What owners and administrators need in addition to the requirement for all members."""
     admin_required_since: datetime | None
-    """When this was last made stricter; null if nothing more is needed."""
+    """When this requirement was last made stricter; null if there is none."""
     all_factor: Annotated[AllFactor, example("passkey")]
     """Whether members need MFA and a passkey."""
     all_factor_role: Annotated[str, example("billing/approver")] | None
-    """The role of those who need them; null if everyone or no one does, and if the role has ended."""
+    """The role of the members who need them; null if all or no members do, and if the role was deleted."""
     all_required_since: datetime | None
-    """When this was last asked of others than before; null if it is asked of no one."""
+    """When the requirement was last extended to other members; null if there is none."""
     passkey_offers: bool
-    """Whether Postern offers a passkey to members who have signed in by a password."""
+    """Whether Postern offers a passkey to members after a sign-in with a password."""
     metadata_clients: MetadataClients
-    """The applications that may sign people in although no one has registered them, because a document describes them."""
+    """Which clients with a client ID metadata document can sign people in."""
     metadata_hosts: MetadataHosts
-    """The hosts of these documents, sorted. Dynamically registered clients may lead there as well."""
+    """The hosts of these documents, sorted. Dynamically registered clients can redirect to these hosts, too."""
     registered_clients: RegisteredClients
-    """Whether dynamically registered clients may sign people in."""
+    """Whether dynamically registered clients can sign people in."""
     agents: Annotated[AgentRule, example("allowed")]
-    """Whether agents may act for people at the organization's APIs."""
+    """Whether agents can act for people at the organization's APIs."""
     afar_requests: Annotated[AfarRule, example("off")]
-    """Whether agents and confidential applications may request approval from confirmed members on another device (CIBA)."""
+    """Whether agents and confidential applications can request approval from confirmed members on another device (CIBA)."""
     shortest_password: Annotated[int, example(12)] | None
-    """How many characters the next password of a member must have; null for what the installation asks for."""
+    """The minimum length of a member's next password; null for the minimum of the installation."""
     breached_at_sign_in: Annotated[BreachRule, example("tell")] | None
-    """What a member's sign-in with a breached password does, at least; null for what the installation does."""
+    """What at least happens at a member's sign-in with a breached password; null for the setting of the installation."""
     registration_policy: Annotated[RegistrationPolicy, example("except_domains")]
     """Who can register on the organization's pages, within the limits of the installation."""
     registration_domains: Annotated[Sequence[str], example(["acme.example"])]
@@ -189,7 +192,7 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def get_sign_in_rules(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SignInRulesRecord:
     """Get the sign-in rules of an organization
 
-    They are the organization's demands on its members' sign-ins, and the domains that it invites.
+    Return the organization's requirements for its members' sign-ins, and the email domains that can be invited.
     """
     return _record(await postern.tenancy.sign_in_rules.get(call.caller))
 
@@ -206,10 +209,10 @@ async def get_sign_in_rules(call: Call[None, None, OrganizationPath, Member], po
 async def change_sign_in_rules(call: Call[SignInRulesPatch, None, OrganizationPath, Member], postern: Postern) -> SignInRulesRecord:
     """Change the sign-in rules of an organization
 
-    The rules apply from the next request and the next sign-in on. After the grace days, members without MFA get `MFA_REQUIRED` from the
-    organization and its services; they can still sign in and set up MFA. The same holds for administrators who lack what `admin_factor`
-    asks of them, and for members who lack what `all_factor` asks. What you require, you need yourself. Requires a recent sign-in or
-    reauthentication, with MFA if you have it enabled.
+    The rules apply from the next request and the next sign-in on. After the grace period, members without MFA get `MFA_REQUIRED` from the
+    organization and its services; they can still sign in and set up MFA. The same applies to administrators who do not meet `admin_factor`,
+    and to members who do not meet `all_factor`. You must meet the requirements that you set. Requires a recent sign-in or reauthentication,
+    with MFA if you have it enabled.
     """
     return _record(await postern.tenancy.sign_in_rules.change(call.caller, change_of(call.body), call.actor))
 

@@ -61,15 +61,15 @@ class TeamMemberPath(OrganizationPath, frozen=True):
 
 
 class NewTeam(msgspec.Struct, frozen=True, kw_only=True):
-    """A team of the organization's own."""
+    """A team to create."""
 
     slug: Annotated[RoleSlug, example("support")]
-    """1 to 50 of a-z, 0-9, - and _. The slug never changes, and no other team ever gets it, even after this one is deleted."""
+    """1 to 50 characters: a-z, 0-9, - and _. The slug never changes, and no other team ever gets it, even if this team is deleted."""
     name: Annotated[Name, example("Support")]
     """1 to 100 characters."""
     role: Annotated[RoleSlug, example("support")] | None = None
-    """The slug of the role that members have by the team, besides their own: `admin`, `member`, or one of the organization's own. You
-    cannot give a role with permissions that you do not have.
+    """The slug of the role that members have through the team, in addition to their own: `admin`, `member`, or a custom role. You cannot
+    grant a role with permissions that you do not have.
     """
 
 
@@ -79,7 +79,7 @@ class TeamPatch(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[Name, example("Support")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     role: Annotated[RoleSlug, example("support")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The slug of the role that members have by the team; null for none."""
+    """The slug of the role that members have through the team; null for none."""
 
 
 class TeamRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,57 +92,57 @@ class TeamRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Support")]
     """The team's name."""
     source: TeamSource
-    """`own` if the organization's managers fill the team, `directory` if its directory does."""
+    """`own` if the organization's administrators manage the members, `directory` if its directory does."""
     external_id: Annotated[str, example("b7f2")] | None
-    """The directory's ID of the team; null if there is none."""
+    """The ID of the team in the directory; null if there is none."""
     role: Annotated[str, example("support")] | None
-    """The slug of the role that members have by the team; null for none."""
+    """The slug of the role that members have through the team; null for none."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
 
 class TeamMemberRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of the team. You see the name of people whose membership in the organization is their own."""
+    """A member of the team. You see the name of confirmed members only."""
 
     user_id: UserUuid
     email: EmailAddress
     name: PersonName | None
     added_at: datetime
-    """When the person came into the team."""
+    """When the person was added to the team."""
 
 
 class TeamMembersQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The requested part of the list."""
 
     after: UUID | None = None
-    """The `next` of the answer before, to continue after it."""
+    """The `next` of the previous page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The maximum number of members to return. Values above the maximum are rejected."""
 
 
 class TeamMemberList(msgspec.Struct, frozen=True):
-    """A part of the team's members."""
+    """One page of a team's members."""
 
     members: Sequence[TeamMemberRecord]
-    """The members, in the order of their IDs."""
+    """The members on this page, sorted by ID."""
     next: UUID | None
-    """The `after` of the next request; null at the end of the list."""
+    """Send it as `after` to get the next page; null on the last page."""
 
 
 @endpoint.get(_TEAMS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_teams(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[TeamRecord]:
-    """List the teams of the organization, by slug
+    """List the teams of an organization
 
-    You get all of them; an organization has at most 500.
+    Return all teams, sorted by slug. An organization can have at most 500.
     """
     return [_record(team) for team in await postern.tenancy.teams.list(call.caller)]
 
 
 @endpoint.post(_TEAMS, caller=_GIVE, keys=True, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_team(call: Call[NewTeam, None, OrganizationPath, Member], postern: Postern) -> TeamRecord:
-    """Add a team
+    """Create a team
 
-    Members of a team have the role that it carries besides their own role. You cannot give a role with permissions that you do not have.
+    The members of a team have the team's role in addition to their own. You cannot grant a role with permissions that you do not have.
     """
     body = call.body
     team = await postern.tenancy.teams.create(call.caller, body.slug, call.actor, name=body.name, role=body.role or "")
@@ -153,7 +153,7 @@ async def create_team(call: Call[NewTeam, None, OrganizationPath, Member], poste
 async def get_team(call: Call[None, None, TeamPath, Member], postern: Postern) -> TeamRecord:
     """Get a team
 
-    The response has the role that members have by the team. The members have a list of their own.
+    Return the team, with the role that members have through it. To get its members, list them separately.
     """
     return _record(await postern.tenancy.teams.get(call.caller, call.path.team_slug))
 
@@ -162,8 +162,8 @@ async def get_team(call: Call[None, None, TeamPath, Member], postern: Postern) -
 async def change_team(call: Call[TeamPatch, None, TeamPath, Member], postern: Postern) -> TeamRecord:
     """Change a team
 
-    The new role takes effect with the members' next requests. You can change the role only if you have all permissions of the old and the
-    new one. If a directory fills the team, the directory names it, and only the owner can let it carry a role after recent
+    A new role applies from the members' next requests on. You can change the role only if you have all permissions of both the old and the
+    new role. If a directory manages the team, the directory sets the name. Only the owner can then set the role, after recent
     reauthentication; the role cannot have `org.roles.manage`.
     """
     body = call.body
@@ -182,8 +182,8 @@ async def change_team(call: Call[TeamPatch, None, TeamPath, Member], postern: Po
 async def delete_team(call: Call[None, None, TeamPath, Member], postern: Postern) -> NoBody:
     """Delete a team
 
-    From the next request on, its members no longer have the roles that they had by the team. No other team ever gets its slug. You can
-    delete a team only if you have all permissions of the role that it carries.
+    From the next request on, its members no longer have the roles that they had through the team. No other team ever gets its slug. You can
+    delete a team only if you have all permissions of its role.
     """
     await postern.tenancy.teams.delete(call.caller, call.path.team_slug, call.actor)
     return NO_BODY
@@ -191,9 +191,9 @@ async def delete_team(call: Call[None, None, TeamPath, Member], postern: Postern
 
 @endpoint.get(_MEMBERS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_team_members(call: Call[None, TeamMembersQuery, TeamPath, Member], postern: Postern) -> TeamMemberList:
-    """List the members of a team, in the order of their IDs
+    """List the members of a team
 
-    To get the next part, send the `next` of the answer as `after`.
+    Return the members, sorted by ID. To get the next page, send the `next` of the response as `after`.
     """
     asked = call.query
     after = None if asked.after is None else UserId(asked.after)
@@ -206,9 +206,8 @@ async def list_team_members(call: Call[None, TeamMembersQuery, TeamPath, Member]
 async def add_team_member(call: Call[None, None, TeamMemberPath, Member], postern: Postern) -> NoBody:
     """Add a member to a team
 
-    From the next request on, the person has everything that the team carries. So you need all permissions of its role, and
-    `services.manage` if it carries roles of services. The request can be repeated safely. A directory's team is filled by the directory
-    alone.
+    From the next request on, the person has all roles of the team. You need all permissions of the team's role, and `services.manage` if
+    the team has roles of services. The request can be repeated safely. If a directory manages the team, only the directory can add members.
     """
     await postern.tenancy.teams.add_member(call.caller, call.path.team_slug, UserId(call.path.user_id), call.actor)
     return NO_BODY
@@ -218,8 +217,8 @@ async def add_team_member(call: Call[None, None, TeamMemberPath, Member], poster
 async def remove_team_member(call: Call[None, None, TeamMemberPath, Member], postern: Postern) -> NoBody:
     """Remove a member from a team
 
-    From the next request on, the person no longer has what the team carries. You need all permissions of its role. The request can be
-    repeated safely. A directory's team is filled by the directory alone.
+    From the next request on, the person no longer has the roles of the team. You need all permissions of the team's role. The request can
+    be repeated safely. If a directory manages the team, only the directory can remove members.
     """
     await postern.tenancy.teams.remove_member(call.caller, call.path.team_slug, UserId(call.path.user_id), call.actor)
     return NO_BODY

@@ -28,49 +28,49 @@ _AddressText = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_ADDR
 
 
 class TermsBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The version that people are asked to accept."""
+    """The version of the terms of service to accept."""
 
     version: Version
-    """A short label of your own. Each is used once. With that of the version in force, only the date changes."""
+    """A short label of your choice. Each label can be used once. With the label of the current version, only the date changes."""
     address: _AddressText
-    """The URL of the text, beginning with https://. People open it; Postern never does."""
+    """The URL of the text, beginning with https://. People open it; Postern never requests it."""
     due_at: Annotated[datetime, msgspec.Meta(tz=True, examples=["2027-01-01T00:00:00Z"])]
-    """Until when people may continue without accepting; in the future."""
+    """The end of the period in which people can continue without accepting. It must be in the future."""
 
 
 class TermsVersionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One version of terms."""
+    """A version of the terms of service."""
 
     version: Annotated[str, example("2026-11")]
     """The label of the version."""
     address: Annotated[str, example("https://acme.example/terms")]
     """The URL of the text."""
     due_at: datetime
-    """Until when people may continue without accepting."""
+    """The end of the period in which people can continue without accepting."""
     set_at: datetime
-    """When it was put in force."""
+    """When the version took effect."""
     set_by: UUID | None
-    """Who put it in force; null if the account is gone."""
+    """The user who set the version; null if the account was deleted."""
     ended_at: datetime | None
-    """When another version followed, or the terms were withdrawn; null for the version in force."""
+    """When the version was replaced or withdrawn; null for the current version."""
     accepted: Annotated[int, example(41)]
-    """How many people have accepted it."""
+    """The number of people who have accepted the version."""
 
 
 class TermsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The terms in force, and all versions."""
+    """The current terms of service, and all versions."""
 
     in_force: TermsVersionRecord | None
-    """What people are asked to accept; null if nothing."""
+    """The current version; null if there is none."""
     versions: Sequence[TermsVersionRecord]
     """All versions, the newest first."""
 
 
 @endpoint.get(_TERMS, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
 async def get_terms(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> TermsRecord:
-    """Get the terms of an organization
+    """Get the terms of service of an organization
 
-    All versions are kept, with who set them and how many people have accepted each.
+    Return the current version and all earlier versions, each with the user who set it and the number of people who have accepted it.
     """
     return terms_record(await postern.tenancy.terms.list(call.caller.organization))
 
@@ -79,11 +79,11 @@ async def get_terms(call: Call[None, None, OrganizationPath, Member], postern: P
 async def set_terms(call: Call[TermsBody, None, OrganizationPath, Member], postern: Postern) -> TermsRecord:
     """Set the terms of service of an organization
 
-    People who sign in to the organization's applications, or who are its confirmed members, are asked at the next sign-in on the pages, and
-    may continue without accepting until the date. From then on, `select`, the organization's routes and its applications answer
-    `TERMS_REQUIRED`, also to sessions that run, until the person has accepted exactly the version in force. A person's account, its export
-    and its deletion never ask. Those who have accepted an earlier version are asked again. The organization's keys and directories are no
-    people, and continue. Requires a recent sign-in or reauthentication.
+    At their next sign-in, people who use the organization's applications, and its confirmed members, are asked to accept the version. They
+    can continue without accepting until the date. From then on, `select`, the organization's endpoints and its applications respond with
+    `TERMS_REQUIRED` until the person accepts the current version. This includes existing sessions. A person's account, its export and its
+    deletion do not require acceptance. People who accepted an earlier version are asked again. The organization's keys and directories are
+    not affected. Requires a recent sign-in or reauthentication.
     """
     await postern.tenancy.terms.set(call.caller, change_of_terms(call.body), call.actor)
     return terms_record(await postern.tenancy.terms.list(call.caller.organization))
@@ -93,7 +93,7 @@ async def set_terms(call: Call[TermsBody, None, OrganizationPath, Member], poste
 async def end_terms(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Withdraw the terms of service of an organization
 
-    What people have accepted stays, and so does each version.
+    All versions are kept, and so is the record of who accepted them.
     """
     await postern.tenancy.terms.withdraw(call.caller, call.actor)
     return NO_BODY

@@ -43,9 +43,9 @@ class TextsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which texts to list."""
 
     language: Language = DEFAULT
-    """Only texts in this language."""
+    """The language of the texts."""
     place: TextPlace | None = None
-    """Only texts of these pages or emails."""
+    """Return only texts of these pages or emails."""
 
 
 class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,10 +54,10 @@ class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
     language: _LanguageCode
     """The language of the texts."""
     texts: Annotated[Mapping[Word, _Own | None], example({"sign_in.title": "Willkommen bei Acme", "register.title": None})]
-    """By key, the custom text; null restores the default."""
+    """The custom texts, by key; null restores the default."""
     version: _Version | msgspec.UnsetType | None = msgspec.UNSET
-    """The version that you have read, or null if there was none, so that the change is refused if someone has made another meanwhile.
-    Without it, the change counts whatever others have changed.
+    """The version that you have read, or null if there was none. If someone else has changed the texts since, the change is rejected. If
+    omitted, the change always applies.
     """
 
 
@@ -65,7 +65,7 @@ def _by_language() -> type[msgspec.Struct]:
     """A field for each language that we speak."""
     kind = Mapping[Word, _Own]
     described = [
-        (language.value, Annotated[kind, msgspec.Meta(description=f"All own texts of the language {language.value}, by key.")])
+        (language.value, Annotated[kind, msgspec.Meta(description=f"All custom texts in the language {language.value}, by key.")])
         for language in Language
     ]
     made = msgspec.defstruct(
@@ -85,7 +85,7 @@ WholeTextsBody: Final[Any] = _by_language()
 
 
 class OpenTextRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A text that can be changed."""
+    """A text that can be customized."""
 
     key: _Key
     """The key of the text."""
@@ -94,19 +94,19 @@ class OpenTextRecord(msgspec.Struct, frozen=True, kw_only=True):
     page: Annotated[str, example("sign_in")]
     """The page or email that shows the text."""
     kind: TextKind
-    """What it is there: titles, buttons, hints and subjects have one line; paragraphs, footer and notice have up to four paragraphs, and
+    """The kind of text. Titles, buttons, hints and subjects have one line. Paragraphs, footer and notice can have up to 4 paragraphs, and
     links: `[words](https://…)`.
     """
     ours: Annotated[str, example("Sign in")]
-    """The default text, with its placeholders; empty for footer and notice, which have none."""
+    """The default text, with its placeholders; empty for the footer and the notice, which have no default."""
     own: _Own | None
     """The custom text; null while the default is used."""
     placeholders: Annotated[Sequence[str], example(["service"])]
-    """The placeholders, without braces. A custom text must contain each, twice at most."""
+    """The placeholders, without braces. A custom text must contain each of them, at most twice."""
     most: Annotated[int, example(60)]
     """The maximum length of a custom text, in characters."""
     was_ours: Annotated[str, example("Log in")] | None
-    """The default text at the time when the custom text was set, if it has changed since; otherwise null."""
+    """The default text when the custom text was set, if it has changed since; otherwise null."""
     unlinked: bool
     """Whether the custom text is shown without its links, because the domain of a link is no longer verified."""
 
@@ -117,41 +117,44 @@ class StoredTextRecord(msgspec.Struct, frozen=True, kw_only=True):
     key: _Key
     """The key of the text."""
     language: _LanguageCode
-    """Its language."""
+    """The language of the text."""
     text: _Own
     """The custom text."""
     based_on: Annotated[str, example("Log in")]
-    """The default text at the time when the custom text was set."""
+    """The default text when the custom text was set."""
     updated_at: datetime
     """When the custom text was set."""
 
 
 class OwnCountRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of custom texts."""
+    """The number of custom texts of a page or email in one language."""
 
     place: TextPlace
-    """On these pages, or in these emails."""
+    """The pages or emails that show the texts."""
     language: Language
-    """Only texts in this language."""
+    """The language of the texts."""
     count: Annotated[int, example(3)]
     """The number of texts."""
 
 
 class TextsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The texts that can be changed."""
+    """The texts that can be customized."""
 
     version: _Version | None
-    """The version of the custom texts, of all languages; null if there are none. Send it with a change."""
+    """The version of the custom texts in all languages; null if there are none. Send it with a change."""
     language: Language
     """The language of the listed texts."""
     texts: Sequence[OpenTextRecord]
-    """In the order in which people see them."""
+    """The texts, in the order in which people see them."""
     counts: Sequence[OwnCountRecord]
-    """The number of custom texts, for each page, email and language that has some."""
+    """The number of custom texts, for each page, email and language that has custom texts."""
     outdated: Sequence[StoredTextRecord]
-    """Custom texts, in all languages, whose default text has changed since. They are still shown. Send one again to confirm it."""
+    """Custom texts, in all languages, whose default text has changed since they were set. They are still shown. Send a custom text again to
+    confirm it.
+    """
     gone: Sequence[StoredTextRecord]
-    """Custom texts that are not shown, because this release has no such text any more, or does not support the language. Null deletes them.
+    """Custom texts that are not shown, because this release no longer has the text, or does not support the language. Send null to delete
+    them.
     """
 
 
@@ -159,15 +162,15 @@ class TextsVersion(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a change."""
 
     version: _Version | None
-    """The new version of the texts; null if none is custom."""
+    """The new version of the custom texts; null if there are none."""
 
 
 @endpoint.get(_TEXTS, caller=MEMBER, keys=True, tags=_TAGS)
 async def list_texts(call: Call[None, TextsQuery, OrganizationPath, Member], postern: Postern) -> TextsRecord:
     """List the texts of an organization
 
-    The texts of pages and emails that an organization can replace: titles, introductions, buttons, help below fields, subjects and
-    paragraphs of emails, a footer, and a notice above the sign-in. All other texts are fixed, because people make decisions by them. An
+    Return the texts of pages and emails that an organization can customize: titles, introductions, buttons, help below fields, subjects and
+    paragraphs of emails, a footer, and a notice above the sign-in. All other texts are fixed, because people base decisions on them. An
     organization's custom texts take precedence over those of the installation, and these over the default texts.
     """
     return texts_record(await postern.tenancy.own_texts.list(call.caller.organization, call.query.language, call.query.place), call.query)
@@ -177,18 +180,18 @@ async def list_texts(call: Call[None, TextsQuery, OrganizationPath, Member], pos
 async def change_texts(call: Call[TextsPatch, None, OrganizationPath, Member], postern: Postern) -> TextsVersion:
     """Change custom texts of an organization
 
-    All texts of the change are saved, or none: an error lists each problem. Placeholders are in braces. Links lead to https URLs of domains
-    that the organization has verified, or that the operator lists.
+    Either all texts in the request are saved or none; an error lists each problem. Write placeholders in braces. Links must be https URLs
+    in domains that the organization has verified, or that the operator allows.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, change_of_texts(call.body), call.actor))
 
 
 @endpoint.put(_TEXTS, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), verb="texts replace", tags=_TAGS)
 async def replace_texts(call: Call[WholeTextsBody, None, OrganizationPath, Member], postern: Postern) -> TextsVersion:
-    """Replace the custom texts of languages of an organization
+    """Replace the custom texts of an organization
 
-    In the languages of the body, each omitted text is reset to the default; an empty language has no custom texts. Configuration files use
-    this endpoint.
+    In each language of the body, omitted texts are reset to the default; an empty language has no custom texts. Other languages do not
+    change. Configuration files use this endpoint.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, whole_of(call.body), call.actor))
 
@@ -231,29 +234,29 @@ _At = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class NoticeBody(msgspec.Struct, frozen=True, kw_only=True):
-    """When the notice is shown. Its text is `own.notice`."""
+    """The period in which the notice is shown. Its text is `own.notice`."""
 
     begins_at: _At | None = None
-    """Shown from this time; null: as soon as there is a text."""
+    """The time from which the notice is shown; null to show it as soon as it has a text."""
     ends_at: _At | None = None
-    """Shown until this time; null: until the text is removed."""
+    """The time until which the notice is shown; null to show it until its text is removed."""
 
 
 @endpoint.get(_NOTICE, caller=MEMBER, keys=True, tags=_TAGS)
 async def get_notice(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoticeBody:
-    """Get the times of the notice of an organization
+    """Get the schedule of an organization's notice
 
-    What the notice says is one of the organization's texts.
+    Return the times. The text of the notice is one of the organization's texts.
     """
     return _body(await postern.tenancy.notices.get(call.caller))
 
 
 @endpoint.put(_NOTICE, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def set_notice(call: Call[NoticeBody, None, OrganizationPath, Member], postern: Postern) -> NoticeBody:
-    """Set when the notice of an organization is shown
+    """Set the schedule of an organization's notice
 
-    Between these times, by the server's clock, the text `own.notice` is shown above the pages on which people sign in or register. An end
-    in the past hides the notice, and keeps its text.
+    Between these times, by the server's clock, the pages on which people sign in or register show the text `own.notice`. To hide the notice
+    and keep its text, set an end in the past.
     """
     times = NoticeTimes(call.body.begins_at, call.body.ends_at)
     return _body(await postern.tenancy.notices.set(call.caller, times, call.actor))
@@ -271,22 +274,22 @@ class TextPreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What to show: a mail, a page, or the page or mail on which a text stands."""
 
     mail: Annotated[Word, example("invitation")] = ""
-    """An email, by the name that the list of texts has for it."""
+    """The email to preview, by its name in the list of texts."""
     on_page: Annotated[Word, example("sign_in")] = ""
-    """A page, likewise."""
+    """The page to preview, by its name in the list of texts."""
     key: Annotated[Word, example("sign_in.title")] = ""
-    """A text."""
+    """The key of a text. The preview shows the page or email with this text."""
     language: Language = DEFAULT
-    """Only texts in this language."""
+    """The language of the preview."""
 
 
 class TextPreview(msgspec.Struct, frozen=True, kw_only=True):
-    """A page or email, as people would see it."""
+    """A preview of a page or an email."""
 
     language: Language
-    """The language that it speaks."""
+    """The language of the preview."""
     html: Annotated[str, example("<!doctype html>…")]
-    """The page, or the HTML part of the email. Show it in a frame with `sandbox`."""
+    """The page, or the HTML part of the email. Show it in a frame with the attribute `sandbox`."""
     text: Annotated[str, example("Ada invites you …")] | None
     """The text part of the email; null for a page."""
     subject: Annotated[str, example("Invitation to Acme")] | None
@@ -295,18 +298,18 @@ class TextPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 class OwnMailPath(OrganizationPath, frozen=True):
     mail: Annotated[Word, example("invitation")]
-    """The email, by the name that the list of texts has for it."""
+    """The email to send, by its name in the list of texts."""
 
 
 class OwnMail(msgspec.Struct, frozen=True, kw_only=True):
-    """How you want the email."""
+    """The options of the test email."""
 
     language: Language = DEFAULT
-    """Only texts in this language."""
+    """The language of the email."""
 
 
 class MailSent(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the email goes."""
+    """The recipient of the test email."""
 
     to: EmailAddress
 
@@ -315,8 +318,8 @@ class MailSent(msgspec.Struct, frozen=True, kw_only=True):
 async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Member], postern: Postern) -> TextPreview:
     """Preview a page or email of an organization
 
-    Name an email, a page or a text. A page has sample values, an email yours; its link is not valid. Custom texts are shown whether a
-    platform owner has approved them or not.
+    Send the name of an email, a page or a text. A page has sample values; an email has your own values, and its link is not valid. Custom
+    texts are shown even if a platform owner has not approved them.
     """
     return preview_of(call.query, call.caller.caller, await postern.tenancy.mail_previews.branding(call.caller), postern)
 
@@ -344,9 +347,9 @@ def preview_of(wanted: TextPreviewQuery, reader: Caller, branding: Branding, pos
     verb="texts send-to-me",
 )
 async def test_organization_mail(call: Call[OwnMail, None, OwnMailPath, Member], postern: Postern) -> MailSent:
-    """Send yourself a test email of an organization
+    """Send a test email of an organization
 
-    It goes only to your own verified email address, through the server that sends the organization's emails. Its values are yours, and its
-    link is not valid.
+    The email goes only to your own verified email address, through the server that sends the organization's emails. It has your own values,
+    and its link is not valid.
     """
     return MailSent(to=await postern.tenancy.mail_previews.send(call.caller, call.path.mail, call.body.language))

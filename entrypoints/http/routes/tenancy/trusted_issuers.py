@@ -78,33 +78,35 @@ class NewTrustedIssuer(msgspec.Struct, frozen=True, kw_only=True):
     name: _Name
     """1 to 100 characters. No other trusted issuer of the organization has this name."""
     service_slug: _Service | None = None
-    """The `web` or `api` service that gets tokens by it. It asks with its client ID. Name either a service or a management API key."""
+    """The `web` or `api` service that gets tokens. It sends its client ID as `client_id`. Name either a service or a management API key."""
     management_key_id: UUID | None = None
-    """The management API key whose rights its tokens have. The workload asks with this ID as `client_id`. You need the right to manage
-    integrations, everything that the key may do, and a recent sign-in or reauthentication; a management API key cannot do this.
+    """The management API key whose permissions the tokens have. The workload sends this ID as `client_id`. You need the permission to
+    manage integrations, all permissions of the key, and a recent sign-in or reauthentication. A management API key cannot do this.
     """
     issuer: _Issuer
-    """The issuer, as in the token's `iss`. It is compared byte by byte: a slash at the end counts."""
+    """The issuer, as in the token's `iss`. It must match exactly, including a slash at the end."""
     audience: _Audience
-    """The audience, as in the token's `aud`. The token may name no other. Best is the address of this installation, since then a token that
-    was made for it opens nothing elsewhere.
+    """The audience, as in the token's `aud`, which must have no other value. Use the URL of this installation, so that a token made for it
+    is not accepted elsewhere.
     """
     jwks_uri: _Address | None = None
-    """The URL where the issuer publishes its keys. Postern fetches them now, when they are an hour old, and when a token names an unknown
-    key, but at most twice a minute. Send either this or `jwks`.
+    """The URL at which the issuer publishes its keys. Postern fetches them now, when they are 1 hour old, and when a token names an unknown
+    key, but at most twice a minute. Send either `jwks_uri` or `jwks`.
     """
     jwks: _Keys | None = None
-    """The issuer's public keys, as a JSON Web Key Set: for an issuer that this installation cannot reach, such as a cluster."""
+    """The issuer's public keys, as a JSON Web Key Set. Use it for an issuer that this installation cannot reach, such as a cluster."""
     subject_pattern: _Pattern
-    """The subject, as in the token's `sub`. Each character counts, also its case. `*` stands for one whole part between `:` and `/`, of
-    visible ASCII characters; it may not stand in the first two parts, nor for more than one.
+    """The subject, as in the token's `sub`, case-sensitive. `*` matches exactly one whole part between `:` and `/`, of visible ASCII
+    characters. The first two parts cannot be `*`.
     """
     claims: _Claims = msgspec.field(default_factory=dict)
-    """Claims that the token must have, with exactly these values: at most 10, each a text, a whole number, true or false."""
+    """Claims that the token must have, with exactly these values: at most 10, each a string, an integer, true or false."""
 
 
 class TrustedIssuerPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a trusted issuer. Omitted fields keep their values; send at least one. It stays with its service or key."""
+    """A change of a trusted issuer. Omitted fields keep their values; send at least one. The service or the management API key cannot
+    change.
+    """
 
     name: _Name | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
@@ -113,13 +115,13 @@ class TrustedIssuerPatch(msgspec.Struct, frozen=True, kw_only=True):
     audience: _Audience | msgspec.UnsetType = msgspec.UNSET
     """The audience, as in the token's `aud`."""
     jwks_uri: _Address | msgspec.UnsetType | None = msgspec.UNSET
-    """The URL where the issuer publishes its keys. It takes the place of `jwks`."""
+    """The URL at which the issuer publishes its keys. It replaces `jwks`."""
     jwks: _Keys | msgspec.UnsetType | None = msgspec.UNSET
-    """The issuer's public keys. They take the place of `jwks_uri`."""
+    """The issuer's public keys. They replace `jwks_uri`."""
     subject_pattern: _Pattern | msgspec.UnsetType = msgspec.UNSET
     """The subject, as in the token's `sub`, with `*` for whole parts after the first two."""
     claims: _Claims | msgspec.UnsetType = msgspec.UNSET
-    """The claims that the token must have. They replace the old ones."""
+    """The claims that the token must have. They replace the previous ones."""
 
 
 class TrustedIssuerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,34 +129,34 @@ class TrustedIssuerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     name: _Name
-    """The name."""
+    """The trusted issuer's name."""
     service_slug: _Service | None
-    """The service that gets tokens by it; null if it is for a management API key."""
+    """The slug of the service that gets tokens; null if the trusted issuer is for a management API key."""
     management_key_id: UUID | None
-    """The management API key whose rights its tokens have; null if it is for a service."""
+    """The management API key whose permissions the tokens have; null if the trusted issuer is for a service."""
     issuer: _Issuer
     """The issuer, as in the token's `iss`."""
     audience: _Audience
     """The audience, as in the token's `aud`."""
     jwks_uri: _Address | None
-    """The URL where the issuer publishes its keys; null if they are pasted."""
+    """The URL at which the issuer publishes its keys; null if `jwks` is set."""
     jwks: _Keys | None
-    """The pasted keys; null if the issuer publishes them."""
+    """The issuer's public keys; null if the issuer publishes them."""
     subject_pattern: _Pattern
     """The subject, as in the token's `sub`, with `*` for whole parts."""
     claims: _Claims
     """The claims that the token must have."""
     last_used_at: datetime | None
-    """When a workload last got a token by it, with a precision of one minute; null if none ever did."""
+    """When a workload last got a token, with a precision of 1 minute; null if none ever did."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
 
 @endpoint.get(_RULES, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_trusted_issuers(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[TrustedIssuerRecord]:
-    """List the trusted issuers of an organization, the oldest first
+    """List the trusted issuers of an organization
 
-    You get all of them. Those of management API keys are listed only if you may manage integrations.
+    Return all trusted issuers, the oldest first. Those of management API keys are included only if you can manage integrations.
     """
     return [trusted_issuer_record(rule) for rule in await postern.tenancy.trusted_issuers.list(call.caller)]
 
@@ -168,12 +170,15 @@ async def list_trusted_issuers(call: Call[None, None, OrganizationPath, Member],
     tags=_TAGS,
 )
 async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, OrganizationPath, Member], postern: Postern) -> TrustedIssuerRecord:
-    """Trust an issuer of workloads
+    """Create a trusted issuer
 
-    A build job or a cluster has signed tokens of its own. One that fits gets a token at `/auth/token`, in place of a secret: for the
-    service what `client_credentials` gives, or one with the rights of the management API key, which lives for 15 minutes. The same token
-    may be used again while it lives, for 24 hours at most. A service or a key has at most 10 trusted issuers. Only a person trusts one, and
-    for a management API key only the person whose key it is; when someone else adopts the key, its trusted issuers count no more.
+    A build job or a cluster has signed tokens from its own issuer. With a token that matches, it gets a token at `/auth/token` without a
+    secret. For a service, this is the token of `client_credentials`. For a management API key, it has the permissions of the key, and
+    expires after 15 minutes.
+
+    The workload can use its token again until it expires, for at most 24 hours. A service or a key can have at most 10 trusted issuers.
+    Only a person can create one; for a management API key, only the person whose key it is. If someone else adopts the key, its trusted
+    issuers are no longer accepted.
     """
     body, settings = call.body, _settings(call.body)
     key = None if body.management_key_id is None else ManagementKeyId(body.management_key_id)
@@ -191,7 +196,7 @@ async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, OrganizationP
 async def get_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
     """Get a trusted issuer
 
-    One of a management API key only if you may manage integrations.
+    If the trusted issuer is for a management API key, you need the permission to manage integrations.
     """
     return trusted_issuer_record(await postern.tenancy.trusted_issuers.get(call.caller, TrustedIssuerId(call.path.rule_id)))
 
@@ -200,7 +205,8 @@ async def get_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], 
 async def change_trusted_issuer(call: Call[TrustedIssuerPatch, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
     """Change a trusted issuer
 
-    The change counts for the next token. Tokens with a management API key's rights that were given by it are refused with the next request.
+    The change applies to the next token. Tokens with the permissions of a management API key that were issued before are rejected from the
+    next request on.
     """
     change = _change(call.body)
     rule = await with_proof_if_needed(
@@ -217,8 +223,8 @@ async def change_trusted_issuer(call: Call[TrustedIssuerPatch, None, TrustedIssu
 async def delete_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], postern: Postern) -> NoBody:
     """Delete a trusted issuer
 
-    No workload gets a token by it with the next request, and tokens with a management API key's rights that were given by it are refused. A
-    service's tokens live on until they expire.
+    From the next request on, workloads get no more tokens, and tokens with the permissions of a management API key are rejected. Tokens of
+    a service stay valid until they expire.
     """
     await postern.tenancy.trusted_issuers.delete(call.caller, TrustedIssuerId(call.path.rule_id), call.actor)
     return NO_BODY

@@ -129,199 +129,207 @@ _Mapped = Annotated[Mapping[Word, Word], example({"https://idp.example.org/depar
 
 
 class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider of yours. One of OpenID Connect needs `issuer`, `client_id` and `client_secret`, and is active at once if an owner makes
-    it. One of SAML or LDAP, or one that anyone else makes, begins as a draft. The settings of SAML and LDAP can come later, those of SAML
-    from its metadata.
+    """An identity provider to create. OpenID Connect requires `issuer`, `client_id` and `client_secret`; the provider is active at once if
+    an owner creates it. A SAML or LDAP provider, or one that anyone else creates, starts as a draft. You can send the settings of SAML and
+    LDAP later, and import those of SAML from its metadata.
     """
 
     name: _ProviderName
-    """1 to 100 characters, for the button on the sign-in page. Each provider of an organization needs a name of its own."""
+    """1 to 100 characters, shown on the button of the sign-in page. The name must be unique in the organization."""
     kind: _Kind = ProviderKind.OIDC
     """`oidc` (OpenID Connect), `saml` or `ldap`."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """The provider's issuer, exactly as in its ID tokens. Postern reads its metadata from there. For SAML: the provider's entity ID."""
+    """The provider's issuer, exactly as in its ID tokens. Postern reads the provider's metadata from there. For SAML: the provider's entity
+    ID.
+    """
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
-    """The ID of your client at the provider. Not for SAML."""
+    """Your client ID at the provider. Not for SAML."""
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
-    """The secret of that client. Postern stores the secret encrypted, and no response contains it. Not for SAML."""
+    """Your client secret at the provider. Postern stores the secret encrypted, and no response contains it. Not for SAML."""
     scopes: _Scopes = ()
-    """Further scopes to ask for, beside `openid email profile`. Not for SAML."""
+    """The scopes to request in addition to `openid email profile`. Not for SAML."""
     enabled: _Enabled = True
-    """Whether people can sign in through the provider. Only one that is active can be enabled: a draft begins without it."""
+    """Whether people can sign in through the provider. Only an active provider can be enabled; a draft starts disabled."""
     profile_mapping: _Mapped = msgspec.field(default_factory=dict)
-    """The keys of fields of your organization, by the claims of the provider that go into them at each sign-in, or by the names of the
-    attributes: at most 50. The fields need `provider` in `written_by`. Wrong values are ignored.
+    """The attribute mapping: the keys of your profile fields, by the provider's claims or attributes. Postern writes the values at each
+    sign-in. At most 50 entries. The fields need `provider` in `written_by`. Invalid values are ignored.
     """
     second_factor_values: _Factors = ()
-    """The provider's words for MFA that counts for your organization's own rule: values of `amr` and `acr` of its ID tokens, or of
-    `AuthnContextClassRef` and Microsoft's `authnmethodsreferences`, such as `mfa`; at most 20. Empty, as at first: none counts. Not for
-    LDAP.
+    """The values by which the provider states that it used MFA, such as `mfa`, for your organization's MFA requirement. They are values of
+    `amr` and `acr` in ID tokens, or of `AuthnContextClassRef` and Microsoft's `authnmethodsreferences`. At most 20. If empty (the default),
+    the provider's MFA is not accepted. Not for LDAP.
     """
     sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the provider's single sign-on URL."""
     slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the provider's single logout URL; empty for none."""
     slo_response_url: _SloResponseUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's single logout response URL, if it is another one; empty for none."""
+    """For SAML: the provider's single logout response URL, if it differs; empty for none."""
     slo_binding: _Binding | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: `redirect` (the default) or `post`, as messages go to that address."""
+    """For SAML: the binding for single logout messages, `redirect` (the default) or `post`."""
     metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the URL at which the provider publishes its metadata."""
     preset: _Preset | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the directory's product, whose sources are taken for those that you do not name: `entra_id`, `okta`, `google`, `ad_fs`,
-    `ping`, `shibboleth` or `keycloak`.
+    """For SAML: the provider's product: `entra_id`, `okta`, `google`, `ad_fs`, `ping`, `shibboleth` or `keycloak`. It sets the defaults of
+    the sources that you do not send.
     """
     subject_source: _SubjectSource | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: where the provider says who a person is, for good: `name_id` (the default), or the name of an attribute. It cannot change
-    once the provider was active.
+    """For SAML: the permanent identifier of a person, `name_id` (the default) or the name of an attribute. It cannot change once the
+    provider was active.
     """
     email_sources: _EmailSources | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: where it says a person's email address: `name_id` or names of attributes; the first that came counts."""
+    """For SAML: where the email address is, `name_id` or names of attributes. The first one with a value is used."""
     wants_encrypted: _WantsEncrypted | msgspec.UnsetType = msgspec.UNSET
     """For SAML: whether assertions must be encrypted for Postern's certificate; false by default."""
     requested_contexts: _Contexts | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the authentication contexts to ask for where an application asks for none."""
+    """For SAML: the authentication contexts to request if an application requests none."""
     certificates: _Certificates | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's certificates, in PEM or in base64."""
+    """For SAML: the provider's certificates, in PEM or base64."""
     hosts: _Hosts | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: up to three hosts, tried in this order, each as `ldaps://dc1.example.org`, or as `ldap://…` with `start_tls`."""
+    """For LDAP: up to 3 hosts, tried in this order, each as `ldaps://dc1.example.org`, or as `ldap://…` with `start_tls`."""
     start_tls: _StartTls | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: whether the connection begins in clear and goes over to TLS before anything else is said. Nothing goes in clear."""
+    """For LDAP: whether to use StartTLS, so that the connection switches to TLS before any other data is sent. Nothing is sent unencrypted.
+    """
     ca_certificates: _Authorities | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: the authorities that vouch for the hosts, in PEM, in place of the system's; empty for the system's."""
+    """For LDAP: the CA certificates that verify the hosts, in PEM, in place of the system's; empty for the system's."""
     bind_dn: _BindDn | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: the account that looks people up. It needs no right but to read them."""
+    """For LDAP: the DN of the account that searches the directory. It needs only read access."""
     bind_password: _BindPassword | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: its password. Postern stores it encrypted, and no response contains it. It goes when hosts, TLS, authorities or `bind_dn`
-    change, unless the same request gives it again.
+    """For LDAP: the password of this account. Postern stores it encrypted, and no response contains it. If the hosts, TLS, the CA
+    certificates or `bind_dn` change, the password is deleted, unless the same request sends it again.
     """
     base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: where people are; empty for the directory's own naming context."""
+    """For LDAP: the base DN of people; empty for the directory's own naming context."""
     search_scope: _SearchScope | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: `subtree` (the default), or `one_level` for people right below the base."""
+    """For LDAP: `subtree` (the default), or `one_level` for people directly below the base DN."""
     ldap_preset: _LdapPreset | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: the directory's product, whose filter and attributes are taken for those that you do not name: `active_directory`, `samba`,
-    `openldap`, `389`, `freeipa` or `lldap`.
+    """For LDAP: the directory's product: `active_directory`, `samba`, `openldap`, `389`, `freeipa` or `lldap`. It sets the defaults of the
+    filter and the attributes that you do not send.
     """
     person_filter: _PersonFilter | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: who may sign in (RFC 4515)."""
+    """For LDAP: the filter for people who can sign in (RFC 4515)."""
     sign_in_attributes: _SignInAttributes | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: the attributes that people may type to sign in. Each must be unique in the directory."""
+    """For LDAP: the attributes that people can enter to sign in. Each must be unique in the directory."""
     identity_attribute: _IdentityAttribute | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: by what a person is known for good: `objectGUID`, `entryUUID`, `nsUniqueId` or `ipaUniqueID`. It cannot change once the
+    """For LDAP: the permanent identifier of a person: `objectGUID`, `entryUUID`, `nsUniqueId` or `ipaUniqueID`. It cannot change once the
     provider was active.
     """
     address_attribute: _AddressAttribute | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: where people's addresses are. If people may write it themselves, they choose who they are: then name another one."""
+    """For LDAP: the attribute with the email address. If people can write this attribute themselves, they can impersonate others: use
+    another attribute.
+    """
     groups_attribute: _GroupsAttribute | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: where people's groups are; empty for none. A test shows them."""
+    """For LDAP: the attribute with a person's groups; empty for none. A test shows the groups."""
     lockout_threshold: _LockoutThreshold | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: after how many wrong passwords the directory locks someone, 5 at first. Postern stops two before, also before the number
-    that a test has read.
+    """For LDAP: the number of wrong passwords after which the directory locks an account; 5 by default. Postern stops 2 attempts before. If
+    a test has read a lower number, Postern stops 2 before that number.
     """
     lockout_minutes: _LockoutMinutes | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: for how long the directory counts wrong passwords, 30 at first."""
+    """For LDAP: the period in minutes over which the directory counts wrong passwords; 30 by default."""
     accepts_lockouts: _AcceptsLockouts | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: yes to a threshold of 1 or 2, at which a stranger can lock people out of your directory."""
+    """For LDAP: true accepts a threshold of 1 or 2, with which anyone can lock people out of your directory."""
     keeps_in_step: _KeepsInStep | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: whether people come and go with the directory."""
+    """For LDAP: whether directory sync adds and removes people."""
     step_minutes: _StepMinutes | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: every how many minutes it is read then."""
+    """For LDAP: the interval of directory sync in minutes."""
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a provider. Omitted fields keep their values. The issuer cannot change, since it identifies people: for another issuer,
-    create another provider. Only the draft of a provider of SAML that never was active can still get another one.
+    """A change of an identity provider. Omitted fields keep their values. The issuer cannot change, because it identifies people: for
+    another issuer, create another provider. Only a draft of a SAML provider that was never active can get another issuer.
     """
 
     name: _ProviderName | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """The present issuer. Any other issuer is refused, except for a draft of SAML that never was active."""
+    """The current issuer. Any other issuer is rejected, except for a draft of a SAML provider that was never active."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
-    """The ID of your client at the provider."""
+    """Your client ID at the provider."""
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
-    """The secret of that client."""
+    """Your client secret at the provider."""
     scopes: _Scopes | msgspec.UnsetType = msgspec.UNSET
-    """Further scopes to ask for, beside `openid email profile`. The list replaces the old one."""
+    """The scopes to request in addition to `openid email profile`. The list replaces the previous one."""
     enabled: _Enabled | msgspec.UnsetType = msgspec.UNSET
     """Whether people can sign in through the provider."""
     profile_mapping: _Mapped | msgspec.UnsetType = msgspec.UNSET
-    """The keys of fields of your organization, by the claims that go into them. The mapping replaces the old one."""
+    """The attribute mapping: the keys of your profile fields, by the provider's claims. It replaces the previous mapping."""
     second_factor_values: _Factors | msgspec.UnsetType = msgspec.UNSET
-    """The provider's words for MFA that counts for your organization's own rule. The list replaces the old one; empty: none counts any
-    more. Only an owner adds to it without making a draft.
+    """The values by which the provider states that it used MFA, for your organization's MFA requirement. The list replaces the previous
+    one; if empty, the provider's MFA is no longer accepted. If anyone but an owner adds a value, the provider becomes a draft.
     """
     sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the provider's single sign-on URL."""
     slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the provider's single logout URL; empty for none."""
     slo_response_url: _SloResponseUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's single logout response URL, if it is another one; empty for none."""
+    """For SAML: the provider's single logout response URL, if it differs; empty for none."""
     slo_binding: _Binding | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: `redirect` or `post`, as messages go to that address."""
+    """For SAML: the binding for single logout messages, `redirect` or `post`."""
     metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the URL at which the provider publishes its metadata; empty for none."""
     preset: _Preset | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the directory's product, whose sources are taken for those that you do not name: `entra_id`, `okta`, `google`, `ad_fs`,
-    `ping`, `shibboleth` or `keycloak`.
+    """For SAML: the provider's product: `entra_id`, `okta`, `google`, `ad_fs`, `ping`, `shibboleth` or `keycloak`. It sets the defaults of
+    the sources that you do not send.
     """
     subject_source: _SubjectSource | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: where the provider says who a person is, for good: `name_id` (the default), or the name of an attribute."""
+    """For SAML: the permanent identifier of a person, `name_id` (the default) or the name of an attribute."""
     email_sources: _EmailSources | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: where it says a person's email address: `name_id` or names of attributes; the first that came counts."""
+    """For SAML: where the email address is, `name_id` or names of attributes. The first one with a value is used."""
     wants_encrypted: _WantsEncrypted | msgspec.UnsetType = msgspec.UNSET
     """For SAML: whether assertions must be encrypted."""
     requested_contexts: _Contexts | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the authentication contexts to ask for where an application asks for none. The list replaces the old one."""
+    """For SAML: the authentication contexts to request if an application requests none. The list replaces the previous one."""
     certificates: _Certificates | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's certificates that are given by hand, in PEM or in base64. The list replaces the old one. Certificates that
-    came by the metadata stay while `metadata_url` names an address, and go otherwise.
+    """For SAML: the provider's manually added certificates, in PEM or base64. The list replaces the previous one. Certificates from the
+    metadata are kept while `metadata_url` is set, and deleted otherwise.
     """
     hosts: _Hosts | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: up to three hosts, tried in this order, each as `ldaps://dc1.example.org`, or as `ldap://…` with `start_tls`."""
+    """For LDAP: up to 3 hosts, tried in this order, each as `ldaps://dc1.example.org`, or as `ldap://…` with `start_tls`."""
     start_tls: _StartTls | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: whether the connection begins in clear and goes over to TLS before anything else is said. Nothing goes in clear."""
+    """For LDAP: whether to use StartTLS, so that the connection switches to TLS before any other data is sent. Nothing is sent unencrypted.
+    """
     ca_certificates: _Authorities | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: the authorities that vouch for the hosts, in PEM, in place of the system's; empty for the system's."""
+    """For LDAP: the CA certificates that verify the hosts, in PEM, in place of the system's; empty for the system's."""
     bind_dn: _BindDn | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: the account that looks people up. It needs no right but to read them."""
+    """For LDAP: the DN of the account that searches the directory. It needs only read access."""
     bind_password: _BindPassword | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: its password. Postern stores it encrypted, and no response contains it. It goes when hosts, TLS, authorities or `bind_dn`
-    change, unless the same request gives it again.
+    """For LDAP: the password of this account. Postern stores it encrypted, and no response contains it. If the hosts, TLS, the CA
+    certificates or `bind_dn` change, the password is deleted, unless the same request sends it again.
     """
     base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: where people are; empty for the directory's own naming context."""
+    """For LDAP: the base DN of people; empty for the directory's own naming context."""
     search_scope: _SearchScope | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: `subtree` (the default), or `one_level` for people right below the base."""
+    """For LDAP: `subtree` (the default), or `one_level` for people directly below the base DN."""
     ldap_preset: _LdapPreset | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: the directory's product, whose filter and attributes are taken for those that you do not name: `active_directory`, `samba`,
-    `openldap`, `389`, `freeipa` or `lldap`.
+    """For LDAP: the directory's product: `active_directory`, `samba`, `openldap`, `389`, `freeipa` or `lldap`. It sets the defaults of the
+    filter and the attributes that you do not send.
     """
     person_filter: _PersonFilter | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: who may sign in (RFC 4515)."""
+    """For LDAP: the filter for people who can sign in (RFC 4515)."""
     sign_in_attributes: _SignInAttributes | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: the attributes that people may type to sign in. Each must be unique in the directory."""
+    """For LDAP: the attributes that people can enter to sign in. Each must be unique in the directory."""
     identity_attribute: _IdentityAttribute | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: by what a person is known for good: `objectGUID`, `entryUUID`, `nsUniqueId` or `ipaUniqueID`. It cannot change once the
+    """For LDAP: the permanent identifier of a person: `objectGUID`, `entryUUID`, `nsUniqueId` or `ipaUniqueID`. It cannot change once the
     provider was active.
     """
     address_attribute: _AddressAttribute | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: where people's addresses are. If people may write it themselves, they choose who they are: then name another one."""
+    """For LDAP: the attribute with the email address. If people can write this attribute themselves, they can impersonate others: use
+    another attribute.
+    """
     groups_attribute: _GroupsAttribute | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: where people's groups are; empty for none. A test shows them."""
+    """For LDAP: the attribute with a person's groups; empty for none. A test shows the groups."""
     lockout_threshold: _LockoutThreshold | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: after how many wrong passwords the directory locks someone, 5 at first. Postern stops two before, also before the number
-    that a test has read.
+    """For LDAP: the number of wrong passwords after which the directory locks an account; 5 by default. Postern stops 2 attempts before. If
+    a test has read a lower number, Postern stops 2 before that number.
     """
     lockout_minutes: _LockoutMinutes | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: for how long the directory counts wrong passwords, 30 at first."""
+    """For LDAP: the period in minutes over which the directory counts wrong passwords; 30 by default."""
     accepts_lockouts: _AcceptsLockouts | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: yes to a threshold of 1 or 2, at which a stranger can lock people out of your directory."""
+    """For LDAP: true accepts a threshold of 1 or 2, with which anyone can lock people out of your directory."""
     keeps_in_step: _KeepsInStep | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: whether people come and go with the directory."""
+    """For LDAP: whether directory sync adds and removes people."""
     step_minutes: _StepMinutes | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: every how many minutes it is read then."""
+    """For LDAP: the interval of directory sync in minutes."""
 
 
 class ProviderCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -332,23 +340,23 @@ class ProviderCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: Annotated[str, example("9f2c4d…")]
     """The SHA-256 fingerprint, in hexadecimal."""
     valid_from: datetime
-    """The beginning of its validity."""
+    """When the certificate becomes valid."""
     valid_until: datetime
-    """The end of its validity."""
+    """When the certificate expires."""
     source: Annotated[CertificateSource, example("metadata")]
-    """`metadata`, or `hand`."""
+    """`metadata` if it came with the metadata, `hand` if it was added manually."""
     added_at: datetime
-    """When the certificate came."""
+    """When the certificate was added."""
     listed_at: datetime | None
-    """When the provider's metadata last contained it; null if they never did."""
+    """When the provider's metadata last contained the certificate; null if never."""
     missing_since: datetime | None
-    """Since when the metadata lack it. It goes a week later, unless it was given by hand."""
+    """Since when the metadata no longer contains the certificate. It is deleted 7 days later, unless it was added manually."""
     signed_at: datetime | None
-    """When it last signed an answer to us; null if it never did."""
+    """When the certificate last signed a response to Postern; null if never."""
 
 
 class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider of SAML has besides."""
+    """The SAML settings of an identity provider."""
 
     entity_id: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
     """Postern's entity ID at this provider, which is also the URL of its metadata."""
@@ -357,11 +365,11 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     single_logout_url: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009/slo")]
     """Postern's single logout URL."""
     certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")]
-    """Postern's certificate, which signs its requests, and for which assertions are encrypted."""
+    """Postern's certificate, which verifies its requests and encrypts assertions for it."""
     next_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
     """Postern's next certificate, which its metadata already contains."""
     former_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
-    """Postern's former certificate. Its key still opens what the provider encrypts for it."""
+    """Postern's former certificate. Its key still decrypts what the provider encrypts for it."""
     certificate_valid_until: datetime | None
     """When Postern's certificate expires; null during the first day."""
     sso_url: _SsoUrl
@@ -369,128 +377,130 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     slo_url: _SloUrl
     """The provider's single logout URL."""
     slo_response_url: _SloResponseUrl
-    """The provider's single logout response URL, if it is another one."""
+    """The provider's single logout response URL, if it differs."""
     slo_binding: _Binding
-    """`redirect` or `post`."""
+    """The binding for single logout messages: `redirect` or `post`."""
     certificates: Sequence[ProviderCertificateRecord]
     """The provider's certificates."""
     waiting_certificates: Sequence[ProviderCertificateRecord]
-    """New certificates from the metadata. They do not count before an owner approves them."""
+    """New certificates from the metadata. They are not accepted until an owner approves them."""
     metadata_url: _MetadataUrl
     """The URL at which the provider publishes its metadata. Postern reads it every day."""
     metadata_valid_until: datetime | None
-    """The end that the metadata name for themselves."""
+    """The expiration that the metadata states."""
     preset: _Preset | None
-    """The product whose sources were taken."""
+    """The product that set the default sources."""
     subject_source: _SubjectSource
-    """Where the provider says who a person is: `name_id`, or the name of an attribute."""
+    """The permanent identifier of a person: `name_id`, or the name of an attribute."""
     email_sources: _EmailSources
-    """Where it says a person's email address; the first that came counts."""
+    """Where the email address is. The first source with a value is used."""
     wants_encrypted: _WantsEncrypted
     """Whether assertions must be encrypted."""
     requested_contexts: _Contexts
-    """The authentication contexts to ask for where an application asks for none."""
+    """The authentication contexts to request if an application requests none."""
 
 
 class LdapProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider of LDAP has besides, without the bind password."""
+    """The LDAP settings of an identity provider, without the bind password."""
 
     hosts: _Hosts
     """The hosts, in the order in which they are tried."""
     start_tls: _StartTls
-    """Whether a connection goes over to TLS; otherwise it begins in TLS."""
+    """Whether the connection uses StartTLS; otherwise it uses TLS from the start."""
     ca_certificates: _Authorities
-    """The authorities in place of the system's, in PEM; empty for the system's."""
+    """The CA certificates in place of the system's, in PEM; empty for the system's."""
     bind_dn: _BindDn
     """The DN of the account that searches the directory."""
     base_dn: _BaseDn
-    """Where people are; empty for the directory's own naming context."""
+    """The base DN of people; empty for the directory's own naming context."""
     search_scope: _SearchScope
     """`subtree` or `one_level`."""
     ldap_preset: _LdapPreset | None
-    """The product whose filter and attributes were taken."""
+    """The product that set the default filter and attributes."""
     person_filter: _PersonFilter
-    """Who may sign in."""
+    """The filter for people who can sign in."""
     sign_in_attributes: _SignInAttributes
-    """The attributes that people may type."""
+    """The attributes that people can enter to sign in."""
     identity_attribute: _IdentityAttribute
-    """By what a person is known permanently."""
+    """The permanent identifier of a person."""
     address_attribute: _AddressAttribute
-    """Where addresses are."""
+    """The attribute with the email address."""
     groups_attribute: _GroupsAttribute
-    """Where groups are."""
+    """The attribute with a person's groups."""
     lockout_threshold: _LockoutThreshold
-    """After how many wrong passwords the directory locks someone, as it was typed."""
+    """The number of wrong passwords after which the directory locks an account, as entered."""
     lockout_minutes: _LockoutMinutes
-    """For how long the directory counts, as it was typed."""
+    """The period in minutes over which the directory counts wrong passwords, as entered."""
     accepts_lockouts: _AcceptsLockouts
-    """Whether someone has said yes to a threshold of 1 or 2."""
+    """Whether a threshold of 1 or 2 was accepted."""
     keeps_in_step: _KeepsInStep
-    """Whether people and groups come and go with the directory."""
+    """Whether directory sync adds and removes people and groups."""
     step_minutes: _StepMinutes
-    """Every how many minutes it is read then."""
+    """The interval of directory sync in minutes."""
     read_threshold: Annotated[int, example(10)] | None
-    """The threshold that the last successful test has read; 0 if the directory locks no one, null if it could not be read."""
+    """The lockout threshold that the last successful test read; 0 if the directory locks no accounts, null if it could not be read."""
 
 
 class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider of yours, without the secret of your client at the provider."""
+    """An identity provider of your organization, without your client secret at the provider."""
 
     id: Id
     successor_of: Annotated[Sequence[str], example([])]
-    """The IDs of former providers whose successor an owner has named this one."""
+    """The IDs of the former providers that this provider succeeds."""
     kind: _Kind
     """`oidc`, `saml` or `ldap`."""
     state: Annotated[ConnectionState, example("active")]
-    """`draft`: its settings were not tested as they are now. `tested`: they were, and it waits for an owner to activate it. `active`:
-    people can sign in through it, if it is enabled.
+    """`draft`: the current settings are not tested. `tested`: they are tested, and await an owner who activates them. `active`: people can
+    sign in through the provider if it is enabled.
     """
     digest: _Digest
-    """The digest of the settings that say who signs in. An owner who activates the provider sends it back."""
+    """The digest of the settings that decide who can sign in. Send it to activate the provider."""
     tested_at: datetime | None
     """When a test last succeeded."""
     metadata_read_at: datetime | None
-    """When Postern last read the provider's metadata, which Postern does every day; null if there is no metadata URL."""
+    """When Postern last read the provider's metadata, which it does every day; null if there is no metadata URL."""
     metadata_fault: Annotated[str, example("status")]
-    """Why the metadata could not be read at the last look: `unreachable`, `refused`, `status`, `too_long`, `not_metadata`, `other_entity`,
-    `ended`, `too_many` or `issuer`; empty if they could. Sign-ins continue with what is known.
+    """Why Postern could not read the metadata at the last attempt: `unreachable`, `refused`, `status`, `too_long`, `not_metadata`,
+    `other_entity`, `ended`, `too_many` or `issuer`; empty if it could. Sign-ins continue with the known settings.
     """
     metadata_failing_since: datetime | None
-    """Since when they cannot be read."""
+    """Since when the metadata cannot be read."""
     name: _ProviderName
-    """The name on the button."""
+    """The name on the button of the sign-in page."""
     issuer: Annotated[str, example("https://login.acme.example")]
-    """The provider's issuer; for SAML its entity ID, which is empty while it is not known; for LDAP a name of the connection's own."""
+    """The provider's issuer. For SAML: its entity ID, which is empty until it is known. For LDAP: a name that identifies the connection."""
     client_id: _ClientId | None
-    """The ID of your client at the provider; null for SAML and LDAP."""
+    """Your client ID at the provider; null for SAML and LDAP."""
     has_secret: Annotated[bool, example(True)]
-    """Whether there is a secret of your client, or for LDAP a bind password. A bind password goes with what it belongs to."""
+    """Whether a client secret is stored. For LDAP: whether a bind password is stored."""
     scopes: _Scopes
-    """The further scopes, beside `openid email profile`."""
+    """The scopes to request in addition to `openid email profile`."""
     enabled: _Enabled
     """Whether people can sign in through the provider."""
     profile_mapping: _Mapped
-    """The keys of fields of your organization, by the claims that go into them at each sign-in."""
+    """The attribute mapping: the keys of your profile fields, by the provider's claims. Postern writes the values at each sign-in."""
     second_factor_values: _Factors
-    """The provider's words for MFA that counts for your organization's own rule, in sessions that it has opened; empty if none counts."""
+    """The values by which the provider states that it used MFA, for your organization's MFA requirement, in sessions that the provider
+    opened; empty if its MFA is not accepted.
+    """
     saml: SamlProviderRecord | None
-    """What a provider of SAML has besides; null for any other kind."""
+    """The SAML settings; null for other kinds."""
     ldap: LdapProviderRecord | None
-    """What a provider of LDAP has besides; null for any other kind."""
+    """The LDAP settings; null for other kinds."""
     issues_assertions: Annotated[bool, example(False)]
-    """Whether an owner lets the provider issue identity assertions for its people
-    (draft-ietf-oauth-identity-assertion-authz-grant-04): then applications get tokens in their name. False at first.
+    """Whether an owner allows the provider to issue identity assertions for its people
+    (draft-ietf-oauth-identity-assertion-authz-grant-04), with which applications get tokens for them. False by default.
     """
     assertion_issuer: Annotated[str, example("https://login.acme.example")]
-    """The issuer of the assertions; empty for OpenID Connect, whose own it is."""
+    """The issuer of the assertions; empty for OpenID Connect, which uses the provider's issuer."""
     assertion_jwks_uri: Annotated[str, example("https://login.acme.example/jwks")]
-    """The URL of their keys; empty for OpenID Connect, and for pasted keys."""
+    """The URL of the keys that verify the assertions; empty for OpenID Connect, and if `assertion_jwks` is set."""
     assertion_jwks: Mapping[str, Any] | None
-    """Their pasted keys; null otherwise."""
+    """The keys that verify the assertions, if they were entered; null otherwise."""
     assertion_subject: Annotated[str, example("sub")]
-    """The claim that has the subject by which sign-ins know the person."""
+    """The claim with the subject that identifies the person at sign-ins."""
     callback_url: Annotated[str, example("https://id.example.org/auth/0199d3a0-0000-7000-8000-000000000009/callback")]
-    """The redirect URI that you must allow for your client at the provider."""
+    """The redirect URI to allow for your client at the provider."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -567,9 +577,9 @@ _certificate = shown(KeptCertificate, ProviderCertificateRecord, given=("signed_
 
 @endpoint.get(_PROVIDERS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_upstream_providers(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[UpstreamProviderRecord]:
-    """List the organization's own upstream providers, the oldest first
+    """List the identity providers of an organization
 
-    Drafts are in the list, too. Secrets of clients are not.
+    Return the providers, the oldest first, including drafts. The response does not contain client secrets.
     """
     return [record_of(postern, one) for one in await postern.tenancy.upstream_providers.list(call.caller)]
 
@@ -587,13 +597,15 @@ async def list_upstream_providers(call: Call[None, None, OrganizationPath, Membe
 async def create_upstream_provider(
     call: Call[NewUpstreamProvider, None, OrganizationPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Create an upstream provider of your organization
+    """Create an identity provider
 
-    The provider can be any that supports OpenID Connect over https, SAML, or LDAP over TLS. No one can sign in through a provider before an
-    owner has said yes to its settings: one of OpenID Connect that an owner makes is active at once, one that anyone else makes, also with a
-    management API key, waits for an owner, and one of SAML or LDAP waits for a test and an owner. Its statements about an address count
-    only in a domain that your organization has verified, and never for platform owners. Allow `callback_url` for your client at the
-    provider. An organization has at most 20 providers. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    The provider can be any that supports OpenID Connect over https, SAML, or LDAP over TLS. No one can sign in through it until an owner
+    has approved its settings. An OpenID Connect provider that an owner creates is active at once. If anyone else creates it, or a
+    management API key does, it awaits an owner. A SAML or LDAP provider awaits a test and an owner.
+
+    The provider's email addresses are accepted only in domains that your organization has verified, and never for platform owners. Allow
+    `callback_url` for your client at the provider. An organization can have at most 20 providers. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     body, providers = call.body, postern.tenancy.upstream_providers
     settings, description = _new_settings(body), _new_description(body)
@@ -656,12 +668,12 @@ async def create_upstream_provider(
 async def change_upstream_provider(
     call: Call[UpstreamProviderPatch, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Change an upstream provider of your organization
+    """Change an identity provider
 
-    If you change what was tested, the provider becomes a draft again, and no one can sign in through it until it is tested and activated
-    once more. A provider of OpenID Connect that is active stays so if an owner changes it, or if `client_id` stays. Once the provider is
-    disabled, no one can sign in through it, not even people who are at the provider at this time. Sessions continue. Requires a recent
-    sign-in or reauthentication, with MFA if you have it enabled.
+    If you change settings that were tested, the provider becomes a draft again. No one can then sign in through it until it is tested and
+    activated again. An active OpenID Connect provider stays active if an owner changes it, or if `client_id` stays the same. If you disable
+    a provider, no one can sign in through it, not even people who are already on the provider's page. Existing sessions continue. Requires
+    a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     body = call.body
     changed = await postern.tenancy.upstream_providers.change(
@@ -681,10 +693,10 @@ async def change_upstream_provider(
     PROVIDER, caller=_IN_PERSON, keys=Capability.CONNECTIONS_MANAGE, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS
 )
 async def delete_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> NoBody:
-    """Delete an upstream provider of your organization
+    """Delete an identity provider
 
-    The identities that people have connected at this provider are deleted, too. Requires a recent sign-in or reauthentication, with MFA if
-    you have it enabled.
+    The identities that people have linked at this provider are deleted, too. Requires a recent sign-in or reauthentication, with MFA if you
+    have it enabled.
     """
     await postern.tenancy.upstream_providers.delete(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
     return NO_BODY

@@ -35,6 +35,7 @@ from entrypoints.http.machinery.fields import (
     page_of,
 )
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.pages import shipped_pages
 from entrypoints.http.routes.record.audit import DetailedPagination
 from ports.tenancy.receivers import WantedDeliveries
 
@@ -55,16 +56,16 @@ class WebhookPath(OrganizationPath, frozen=True):
 
 
 class NewWebhookBody(msgspec.Struct, frozen=True):
-    """A receiver of events."""
+    """A webhook to create."""
 
     name: Annotated[Name, example("CRM")]
-    """1 to 100 characters. Each webhook of an organization needs a name of its own."""
+    """1 to 100 characters. The name must be unique in the organization."""
     url: _Url
     """The URL that events are sent to: an `http` or `https` URL."""
     events: _Events
-    """The types of events to send, at least one. `event-types` lists them."""
+    """The event types to send, at least one. `event-types` lists them."""
     is_active: bool = True
-    """Whether events are sent."""
+    """Whether Postern sends events."""
 
 
 class WebhookPatch(msgspec.Struct, frozen=True):
@@ -75,13 +76,13 @@ class WebhookPatch(msgspec.Struct, frozen=True):
     url: _Url | msgspec.UnsetType = msgspec.UNSET
     """The URL that events are sent to."""
     events: _Events | msgspec.UnsetType = msgspec.UNSET
-    """The types of events to send. The list replaces the old one."""
+    """The event types to send. The list replaces the previous one."""
     is_active: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether events are sent."""
+    """Whether Postern sends events."""
 
 
 class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A receiver of events, without its secret."""
+    """A webhook, without its secret."""
 
     id: Id
     name: Annotated[str, example("CRM")]
@@ -89,19 +90,19 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
     url: Annotated[str, example("https://crm.example.org/hooks")]
     """The URL that events are sent to."""
     events: _Events
-    """The types of events that are sent."""
+    """The event types that are sent."""
     is_active: Annotated[bool, example(True)]
-    """Whether events are sent."""
+    """Whether Postern sends events."""
     paused_at: datetime | None
-    """When Postern disabled the webhook, because it had failed for five days; null if Postern did not."""
+    """When Postern disabled the webhook because it had failed for 5 days; null if Postern did not."""
     failing_since: datetime | None
-    """The first failure after the last delivery that succeeded; null if the last one succeeded."""
+    """When deliveries started to fail; null if the last delivery succeeded."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
 
 class WebhookWithSecret(WebhookRecord, frozen=True, kw_only=True):
-    """A webhook with its new secret. It is shown only once."""
+    """A webhook with its new secret, which is shown only once."""
 
     secret: Annotated[str, SHOWN_ONCE, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
     """The secret that signs the deliveries. It is shown only once."""
@@ -116,14 +117,14 @@ class WebhookList(msgspec.Struct, frozen=True):
 
 
 class WebhookEventType(msgspec.Struct, frozen=True):
-    """A type of event that a webhook can subscribe to."""
+    """An event type that a webhook can subscribe to."""
 
     value: Annotated[str, example("user.joined")]
-    """The type, as webhooks and deliveries name it."""
-    label: Annotated[str, example("User joined")]
-    """The type in words."""
+    """The event type, as in webhooks and deliveries."""
+    label: Annotated[str, example("Person joined")]
+    """The display name of the event type."""
     category: Annotated[str, example("User management")]
-    """The group that it belongs to."""
+    """The category of the event type."""
     description: Annotated[str, example("For a new member the invitation and the role.")]
     """The contents of `data`."""
     example: Annotated[Mapping[str, Any], example({"role": "member"})]
@@ -134,10 +135,10 @@ class WebhookEventType(msgspec.Struct, frozen=True):
 async def create_webhook(call: Call[NewWebhookBody, None, OrganizationPath, Member], postern: Postern) -> WebhookWithSecret:
     """Create a webhook
 
-    From now on Postern sends each event of these types to the URL as a POST, signed after Standard Webhooks: verify `webhook-signature`
-    with the secret, which is shown only once. Any 2xx within 10 seconds counts as received. Otherwise Postern tries four more times, after
-    1, 2, 4 and 8 minutes, or later if the response has `Retry-After`. An event may arrive twice, with the same `webhook-id`, and events may
-    arrive out of order. An organization has at most 50 webhooks.
+    Postern sends each event of these types to the URL as a POST request, signed as in Standard Webhooks. Verify `webhook-signature` with
+    the secret, which is shown only once. Any 2xx response within 10 seconds confirms the delivery. Otherwise Postern tries 4 more times,
+    after 1, 2, 4 and 8 minutes, or later if the response has `Retry-After`. An event can arrive twice, with the same `webhook-id`, and
+    events can arrive out of order. An organization can have at most 50 webhooks.
     """
     created = await postern.tenancy.webhooks.create(call.caller, call.actor, _wanted(call.body))
     return _with_secret(created.webhook, secret=created.secret.reveal())
@@ -145,9 +146,9 @@ async def create_webhook(call: Call[NewWebhookBody, None, OrganizationPath, Memb
 
 @endpoint.get(_WEBHOOKS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_webhooks(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> WebhookList:
-    """List the webhooks of the organization, the oldest first
+    """List the webhooks of an organization
 
-    Disabled webhooks are in the list, too. Secrets are in no list.
+    Return the webhooks, the oldest first, including disabled ones. The response does not contain secrets.
     """
     webhooks = await postern.tenancy.webhooks.list(call.caller)
     return WebhookList([_record(webhook) for webhook in webhooks], len(webhooks))
@@ -155,12 +156,13 @@ async def list_webhooks(call: Call[None, None, OrganizationPath, Member], poster
 
 @endpoint.get(f"{_WEBHOOKS}/event-types", caller=_MANAGE, keys=True, tags=_TAGS)
 def list_webhook_event_types(_call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[WebhookEventType]:
-    """List the types of events that a webhook can subscribe to
+    """List the webhook event types
 
-    Each type has a label for people. New versions may add types.
+    Return the event types that a webhook can subscribe to, each with a display name. New versions can add types.
     """
+    label = shipped_pages().event_label
     return [
-        WebhookEventType(one.name, one.label, one.category, EVENT_DATA[one.name].description, EVENT_DATA[one.name].example)
+        WebhookEventType(one.name, label(one.name), one.category, EVENT_DATA[one.name].description, EVENT_DATA[one.name].example)
         for one in postern.tenancy.webhooks.event_types()
     ]
 
@@ -169,7 +171,7 @@ def list_webhook_event_types(_call: Call[None, None, OrganizationPath, Member], 
 async def get_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
     """Get a webhook
 
-    The secret is in no answer but those that made or rotated it.
+    The response does not contain the secret. Only the responses that create or rotate it do.
     """
     return _record(await postern.tenancy.webhooks.get(call.caller, WebhookId(call.path.webhook_id)))
 
@@ -178,7 +180,7 @@ async def get_webhook(call: Call[None, None, WebhookPath, Member], postern: Post
 async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
     """Change a webhook
 
-    While the webhook is disabled, Postern sends nothing. Waiting deliveries are given up within minutes: a replay sends them again.
+    While the webhook is disabled, Postern sends nothing. Pending deliveries are dropped within minutes: to send them again, use a replay.
     """
     webhook = WebhookId(call.path.webhook_id)
     return _record(await postern.tenancy.webhooks.change(call.caller, webhook, call.actor, _change(call.body)))
@@ -186,9 +188,9 @@ async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], po
 
 @endpoint.delete(_WEBHOOK, caller=_MANAGE, keys=True, tags=_TAGS)
 async def delete_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> EmptyObject:
-    """Delete a webhook, and the history of its deliveries
+    """Delete a webhook
 
-    This cannot be undone.
+    The history of its deliveries is deleted, too. This cannot be undone.
     """
     await postern.tenancy.webhooks.delete(call.caller, WebhookId(call.path.webhook_id), call.actor)
     return EMPTY_OBJECT
@@ -198,7 +200,7 @@ async def delete_webhook(call: Call[None, None, WebhookPath, Member], postern: P
 async def rotate_webhook_secret(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookWithSecret:
     """Rotate the secret of a webhook
 
-    For 24 hours, `webhook-signature` carries a second signature by the previous secret, so that the receiver can change without a gap.
+    For 24 hours, `webhook-signature` also has a signature with the previous secret, so that you can change the receiver without a gap.
     `X-Webhook-Signature` uses the new secret at once.
     """
     rotated = await postern.tenancy.webhooks.rotate_secret(call.caller, WebhookId(call.path.webhook_id), call.actor)
@@ -239,33 +241,33 @@ class DeliveriesQuery(Paging, frozen=True, kw_only=True):
     """A filter on deliveries."""
 
     event_type: _EventName | None = None
-    """Only deliveries of events of this type."""
+    """Return only deliveries of this event type."""
     delivered: bool | None = None
-    """Only received deliveries, or only deliveries that were not received."""
+    """True returns only successful deliveries; false returns only the others."""
 
 
 class ReplayBody(msgspec.Struct, frozen=True):
-    """A span of time."""
+    """The events to send again."""
 
     since: _Moment
-    """Only events at or after this time. Include the UTC offset."""
+    """Send only events at or after this time. Include the UTC offset."""
     until: _Moment | None = None
-    """Only events before this time; by default up to now."""
+    """Send only events before this time; the current time by default."""
     event_type: _EventName | None = None
-    """Only events of this type."""
+    """Send only events of this type."""
 
 
 class ReplayResult(msgspec.Struct, frozen=True):
     """The result of a replay."""
 
     queued: Annotated[int, example(120)]
-    """The number of events that Postern sends again, 10 000 at most."""
+    """The number of events that Postern sends again, at most 10 000."""
     continue_from: datetime | None
-    """The next `since`, if events are left; null if none is left."""
+    """If events are left, the `since` of the next replay; null otherwise."""
 
 
 class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One event for one webhook."""
+    """The delivery of an event to a webhook."""
 
     id: Id
     webhook_id: UUID
@@ -273,25 +275,25 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     webhook_name: Annotated[str, example("CRM")]
     """The webhook's name."""
     event_type: Annotated[str, example("user.joined")]
-    """The type of the event."""
+    """The event type."""
     payload: Annotated[Mapping[str, Any], example(_PAYLOAD)]
     """The body: `event`, `timestamp`, `organization_id`, `actor_user_id` and `actor_email` (the person who acted), `target_type` and
-    `target_id` (the object of the action, in the words of the audit log), and `data`.
+    `target_id` (the object of the action, as in the audit log), and `data`.
     """
     response_status_code: Annotated[int, example(200)] | None
     """The status code of the last response; null if there was none."""
     response_body: Annotated[str, example("ok")] | None
-    """The beginning of the last answer; null if there was none."""
+    """The beginning of the last response; null if there was none."""
     attempt_count: Annotated[int, example(1)]
     """The number of attempts."""
     max_attempts: Annotated[int, example(5)]
     """The maximum number of attempts."""
     next_retry_at: datetime | None
-    """When the next attempt is due; null if no attempt follows."""
+    """When the next attempt is due; null if there is none."""
     delivered: Annotated[bool, example(True)]
-    """Whether the receiver got the event."""
+    """Whether the delivery succeeded."""
     delivery_error: Annotated[str, example("timeout")] | None
-    """The reason why the last attempt failed; null if it succeeded."""
+    """The reason for the failure of the last attempt; null if it succeeded."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -300,17 +302,17 @@ class DeliveryList(msgspec.Struct, frozen=True):
     """One page of deliveries."""
 
     deliveries: Sequence[DeliveryRecord]
-    """The deliveries on this page, those of the newest events first."""
+    """The deliveries on this page, the newest events first."""
     pagination: DetailedPagination
     """The position of this page in the list."""
 
 
 @endpoint.get(f"{_WEBHOOK_DELIVERY_WEBHOOK}/deliveries", caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_webhook_deliveries(call: Call[None, DeliveriesQuery, WebhookPath, Member], postern: Postern) -> DeliveryList:
-    """List the deliveries of a webhook, those of the newest events first
+    """List the deliveries of a webhook
 
-    Deliveries are kept for 30 days, unless the operator of this installation chose another time. A `total` of 10 000 means "10 000 or
-    more".
+    Return the deliveries, the newest events first. They are kept for 30 days, unless the operator of this installation has set another
+    period. A `total` of 10 000 means "10 000 or more".
     """
     query = call.query
     wanted = WantedDeliveries(query.event_type, query.delivered)
@@ -324,8 +326,8 @@ async def list_webhook_deliveries(call: Call[None, DeliveriesQuery, WebhookPath,
 async def test_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> DeliveryRecord:
     """Send a test event to a webhook
 
-    Postern sends an event of the type `webhook.tested` to this webhook, even if the webhook does not subscribe to this type. Look at its
-    deliveries to see the outcome.
+    Postern sends an event of the type `webhook.tested` to this webhook, even if it does not subscribe to this type. To see the result, list
+    its deliveries.
     """
     return _record_webhook_delivery(await postern.tenancy.webhooks.test(call.caller, WebhookId(call.path.webhook_id), call.actor))
 
@@ -339,9 +341,9 @@ async def test_webhook(call: Call[None, None, WebhookPath, Member], postern: Pos
     tags=_TAGS,
 )
 async def redeliver_webhook_event(call: Call[None, None, DeliveryPath, Member], postern: Postern) -> DeliveryRecord:
-    """Send an event again
+    """Redeliver an event
 
-    The event keeps its `webhook-id`, and gets all of its attempts once more.
+    Postern sends the event again, with the same `webhook-id` and the full number of attempts.
     """
     path = call.path
     webhook, delivery = WebhookId(path.webhook_id), WebhookDeliveryId(path.delivery_id)
@@ -350,10 +352,10 @@ async def redeliver_webhook_event(call: Call[None, None, DeliveryPath, Member], 
 
 @endpoint.post(f"{_WEBHOOK_DELIVERY_WEBHOOK}/replay", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def replay_webhook(call: Call[ReplayBody, None, WebhookPath, Member], postern: Postern) -> ReplayResult:
-    """Send the events of a span of time again, the oldest first
+    """Replay events to a webhook
 
-    Postern sends the organization's events of the types that the webhook subscribes to, received or not, and also events from before the
-    webhook existed. Each event keeps its `webhook-id`.
+    Postern sends the events of a period again, the oldest first. It sends the organization's events of the types that the webhook
+    subscribes to, whether delivered or not, including events from before the webhook existed. Each event keeps its `webhook-id`.
     """
     body = call.body
     replayed = await postern.tenancy.webhook_deliveries.replay(

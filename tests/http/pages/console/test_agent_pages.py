@@ -95,4 +95,4 @@ async def test_the_rules_forbid_agents(let_in: LetIn) -> None:
     await console.submit("/sign-in/change/programs", sure="yes")
     (organization,) = console.people.rows("select agents from organizations where id = %s", console.acme.id)
     assert organization["agents"] == "forbidden"
-    assert "AI agents are blocked at your APIs." in (await console.at("/sign-in")).page.text
+    assert "AI agents are blocked from your APIs." in (await console.at("/sign-in")).page.text

@@ -224,9 +224,9 @@ async def test_custom_texts_beside_reworded_defaults_need_no_review(scene: Texts
                 *(key, language, default, default),
             )
     before = scene.people.rows("select id, text, based_on, updated_at from organization_texts order by id")
-    assert len(before) == 326
+    assert len(before) == 327
     sweeper = own_text_comparer(scene.postern.tenancy.own_texts, spread=lambda: 0.0)
-    assert await sweeper.sweep() == 326
+    assert await sweeper.sweep() == 327
     assert await scene.todos() == {}
     for at in (TEXTS, INSTALLATION):
         listed = await scene.listed("de", at)

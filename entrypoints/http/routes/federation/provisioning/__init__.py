@@ -52,13 +52,15 @@ class MappedAttributeRow(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """A SCIM attribute, and its source."""
 
     attribute: _Attribute
-    """`userName`, `displayName`, `name.givenName`, `emails[type eq "work"].value`, one of the schema of enterprises, and others."""
+    """The SCIM attribute: `userName`, `displayName`, `name.givenName`, `emails[type eq "work"].value`, an attribute of the enterprise
+    extension, or another one.
+    """
     source: Annotated[ProvisioningSource, example("address")]
-    """The source of the value: `address` (the email address that the organization has for the person), `name`, `given_name`, `family_name`,
+    """The source of the value: `address` (the person's email address in the organization), `name`, `given_name`, `family_name`,
     `user_name`, `language`, `zoneinfo`, `role`, `teams`, `roles`, `organization_field`, `person_field` or `constant`.
     """
     argument: Annotated[str, msgspec.Meta(max_length=200), example("department")] | None = None
-    """The key of the field, or the fixed text."""
+    """The key of the field, or the constant value."""
 
 
 _Mapping = Annotated[
@@ -69,21 +71,22 @@ _Teams = Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_CHOSEN_TEAMS), e
 
 
 class ProvisioningBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The target system of an application's users, and what is sent."""
+    """The target system for an application's users, and the attributes to send."""
 
     preset: Annotated[ProvisioningPreset, example("generic")] = ProvisioningPreset.GENERIC
     """The preset of the target system: `generic` for SCIM 2.0, `postern`, `slack` or `aws`."""
     base_url: _BaseUrl
-    """The base URL of the target's SCIM server."""
+    """The base URL of the target system's SCIM server."""
     token: Annotated[str, msgspec.Meta(max_length=LONGEST_PROVISIONING_TOKEN), SECRET, example("scim_live_a1b2c3d4e5")] | None = None
-    """A bearer token of the target system. If omitted, the current token stays, provided that scheme, host and port are unchanged."""
+    """A bearer token of the target system. If omitted, Postern keeps the current token, provided that scheme, host and port are unchanged.
+    """
     mapping: _Mapping | None = None
-    """The attribute mapping. If omitted, the current mapping stays; a new connection sends email address, given name, family name and name.
+    """The attribute mapping. If omitted, the current mapping stays. A new connection sends email address, given name, family name and name.
     """
     attributes_left_out: _LeftOut = ()
-    """Attributes of the mapping that are no longer written, because they are maintained in the target system."""
+    """Attributes of the mapping that Postern no longer writes, because they are managed in the target system."""
     team_ids: _Teams | None = None
-    """Only people of these teams are provisioned; null: everyone who can sign in to the application."""
+    """The teams whose members are provisioned. Null: everyone who can sign in to the application."""
 
 
 class PresetRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,75 +106,75 @@ class ProvisioningRecord(msgspec.Struct, frozen=True, kw_only=True):
     preset: Annotated[ProvisioningPreset, example("generic")] | None
     """The preset of the target system; null without a connection."""
     base_url: _BaseUrl | None
-    """The base URL of the target's SCIM server."""
+    """The base URL of the target system's SCIM server."""
     has_token: Annotated[bool, example(True)]
-    """Whether a token is stored for this URL. Postern never shows it."""
+    """Whether a token is stored for this URL. Postern never returns the token."""
     mapping: _Mapping
     """The attribute mapping."""
     attributes_left_out: _LeftOut
-    """Attributes of the mapping that are not written."""
+    """Attributes of the mapping that Postern does not write."""
     team_ids: _Teams | None
-    """Only people of these teams are provisioned; null: everyone who can sign in to the application."""
+    """The teams whose members are provisioned. Null: everyone who can sign in to the application."""
     state: Annotated[ProvisioningState, example("active")] | None
     """`draft`, `active`, `stopped`, or `ending` while all users are being deprovisioned; null without a connection."""
     stopped_why: Annotated[str, example("failing")] | None
     """Why provisioning is stopped, as a code."""
     failing_since: datetime | None
-    """Failing since; null if the system accepts requests."""
+    """When requests to the target system began to fail; null if the system accepts requests."""
     active_there: Annotated[int, example(180)]
     """The number of users active in the target system."""
     digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of these settings. An owner sends it back to activate them."""
+    """The digest of these settings. An owner sends the digest back to activate the settings."""
     changed_at: UpdatedAt | None
     """When the settings or the state last changed."""
     presets: Sequence[PresetRecord]
-    """The presets that there are."""
+    """The available presets."""
 
 
 class MemberTherePath(ServicePath, frozen=True):
     user_id: UUID
-    """The ID of a member."""
+    """The member's user ID."""
 
 
 class SentAttribute(msgspec.Struct, frozen=True, kw_only=True):
     """An attribute that would be sent."""
 
     attribute: _Attribute
-    """The attribute of SCIM."""
+    """The SCIM attribute."""
     value: Annotated[Any, example("ada@acme.example")]
-    """The value now."""
+    """The current value."""
     source: Annotated[str, example("account")]
-    """What it is made of."""
+    """The source of the value."""
 
 
 class UnsentAttribute(msgspec.Struct, frozen=True, kw_only=True):
     """An attribute that would not be sent."""
 
     attribute: _Attribute
-    """The attribute of SCIM."""
+    """The SCIM attribute."""
     reason: Annotated[str, example("There is no value")]
-    """Why."""
+    """Why the attribute would not be sent."""
 
 
 class PreviewThereRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What would be sent about a person."""
+    """A preview of the attributes that would be sent for a person."""
 
     user_id: Id
     would_go: Annotated[bool, example(True)]
-    """Whether the person would be provisioned at all."""
+    """Whether the person would be provisioned."""
     why_not: Annotated[WhyGone, example("not_admitted")] | None
-    """Why not, as a code."""
+    """Why the person would not be provisioned, as a code."""
     attributes: Sequence[SentAttribute]
     """The attributes that would be sent."""
     missing: Sequence[UnsentAttribute]
-    """The attributes of the mapping that would not."""
+    """The attributes of the mapping that would not be sent."""
 
 
 @endpoint.get(_PROVISIONING, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def get_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
     """Get the provisioning connection of an application
 
-    It creates, updates and deactivates the application's users in a SCIM 2.0 system.
+    Returns the connection that creates, updates and deactivates the application's users in a SCIM 2.0 system.
     """
     return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
 
@@ -206,8 +209,8 @@ async def set_provisioning(call: Call[ProvisioningBody, None, ServicePath, Membe
 async def activate_provisioning(call: Call[ConfirmedSettings, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
     """Activate the provisioning connection of an application
 
-    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the response is 409. The first sync
-    run with these settings is a preview, which sends nothing until an owner approves it.
+    Only an owner can do this. Send the `digest` of the settings that you reviewed. If the settings have changed since, the response is 409.
+    The first sync run with these settings is a preview, which sends nothing until an owner approves it.
     """
     await postern.federation.provisioning.activate(call.caller, call.path.service_slug, call.actor, seen=call.body.digest)
     return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
@@ -229,7 +232,7 @@ async def disable_provisioning(call: Call[None, None, ServicePath, Member], post
 async def remove_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
     """Delete the provisioning connection of an application
 
-    Only an owner can do this. Provisioned users stay unchanged in the target system; `…/end` deprovisions them first.
+    Only an owner can do this. Provisioned users stay unchanged in the target system. To deprovision them first, call `…/end` instead.
     """
     await postern.federation.provisioning.delete(call.caller, call.path.service_slug, PeopleLeftThere.LEAVE, call.actor)
     return NO_BODY
@@ -245,10 +248,10 @@ async def remove_provisioning(call: Call[None, None, ServicePath, Member], poste
     tags=_TAGS,
 )
 async def end_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
-    """Deprovision all users of an application, and delete the connection
+    """Deprovision all users of an application and delete the connection
 
-    Only an owner can do this, with settings that an owner has activated. The connection is deleted when all of its users are inactive in
-    the target system.
+    Only an owner can do this. An owner must have activated the settings. Postern deletes the connection when all of its users are inactive
+    in the target system.
     """
     await postern.federation.provisioning.delete(call.caller, call.path.service_slug, PeopleLeftThere.END, call.actor)
     return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
@@ -256,10 +259,10 @@ async def end_provisioning(call: Call[None, None, ServicePath, Member], postern:
 
 @endpoint.get(f"{_PROVISIONING}/preview/{{user_id}}", caller=_IN_PERSON, verb="provisioning preview", tags=_TAGS)
 async def preview_provisioning(call: Call[None, None, MemberTherePath, Member], postern: Postern) -> PreviewThereRecord:
-    """Preview what would be sent about a person, and why values are missing
+    """Preview the provisioned attributes of a person
 
-    The preview uses the code that sends, with the current settings. Nothing is sent. The response is 404 for people who are not members of
-    your organization.
+    Returns the attributes that would be sent, and why values are missing. The preview uses the same code as a sync run, with the current
+    settings. Nothing is sent. For people who are not members of your organization, the response is 404.
     """
     found = await postern.federation.provisioning.preview(call.caller, call.path.service_slug, UserId(call.path.user_id))
     return PreviewThereRecord(

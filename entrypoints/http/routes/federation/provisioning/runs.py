@@ -52,19 +52,19 @@ class PersonTherePath(ServicePath, frozen=True):
 
 
 class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A sync run: what it has done in the target system, or would do."""
+    """A sync run: the changes that it made or would make in the target system."""
 
     id: Id
     kind: Annotated[ProvisioningRunKind, example("whole")]
-    """`plan` is a preview of everyone; `whole` syncs everyone; `changes` syncs the people affected by a change."""
+    """`plan` is a preview of everyone. `whole` syncs everyone. `changes` syncs the people affected by a change."""
     state: Annotated[ProvisioningRunState, example("waiting")]
-    """`running`, `done`, `failed`, `waiting` for an owner, `agreed` by an owner and carried out by another run, `left` by an owner, or
-    `over`, when a newer run has taken its place.
+    """`running`, `done`, `failed`, `waiting` (pending an owner's approval), `agreed` (approved by an owner and carried out by another run),
+    `left` (discarded by an owner), or `over` (superseded by a newer run).
     """
     begun_at: datetime
-    """When it began."""
+    """When the run started."""
     ended_at: datetime | None
-    """When it ended; null while it is under way."""
+    """When the run ended; null while it is in progress."""
     made: Annotated[int, example(3)]
     """The number of users created in the target system."""
     matched: Annotated[int, example(20)]
@@ -74,23 +74,23 @@ class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     overwritten: Annotated[int, example(2)]
     """The number of users that differed in the target system and were overwritten."""
     ended: Annotated[int, example(1)]
-    """The number of users deprovisioned; in a preview, the number that would be."""
+    """The number of users deprovisioned; in a preview, the number of users to deprovision."""
     left_out: Annotated[int, example(2)]
     """The number of people skipped, or rejected by the target system."""
     unchanged: Annotated[int, example(180)]
     """The number of people for whom nothing was sent."""
     held_back: Annotated[int, example(40)]
-    """The number of people who would be deprovisioned after an owner's approval."""
+    """The number of people who are deprovisioned only after an owner's approval."""
     adoptable: Annotated[int, example(18)]
-    """The number of people in a preview whose account in the target system has another `externalId`, and whose email address is verified
-    for your organization. They are among the skipped. An owner can approve the takeover of the accounts.
+    """The number of people in a preview whose account in the target system has another `externalId`. Their email address is verified for
+    your organization. They count as skipped. An owner can approve the takeover of these accounts.
     """
     adopts: Annotated[bool, example(False)]
     """Whether an owner has approved the takeover of these accounts."""
     why: Annotated[str, example("timeout")] | None
-    """Why it failed, as a code."""
+    """Why the run failed, as a code."""
     digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of the affected people and actions, for a run that awaits approval. An owner sends it back to approve the run."""
+    """The digest of the affected people and actions, for a run that awaits approval. An owner sends the digest back to approve the run."""
 
 
 class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,25 +99,25 @@ class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
     what: Annotated[DoneThere, example("left_out")]
     """`made`, `matched`, `changed`, `overwritten`, `ended` or `left_out`."""
     why: Annotated[str, example("address_not_proved")] | None
-    """The reason code of Postern, or the `scimType` of the target system."""
+    """The reason: a code of Postern, or the `scimType` of the target system."""
     user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
     """The person's ID; null if the person was deleted in Postern."""
     named: Annotated[str, example("ada@acme.example")] | None
-    """The email address of a member; for anyone else, the user name that was sent."""
+    """The email address of a member; for anyone else, the username that was sent."""
     attributes: Annotated[Sequence[str], example(["displayName"])]
-    """The attributes that were written; in a preview, all that would be written or removed."""
+    """The attributes that were written. In a preview: the attributes to write or remove."""
     former_external_id: Annotated[str, example("00u1a2b3c4")] | None
-    """The other `externalId` of the account in the target system: in a preview, of an account that could be taken over; in a run, of one
-    that was.
+    """The other `externalId` of the account in the target system. In a preview: of an account that can be taken over. In a run: of an
+    account that was taken over.
     """
 
 
 class AgreedRun(ConfirmedSettings, frozen=True, kw_only=True):
-    """What the owner approves."""
+    """The approval of a run."""
 
     adopt: Annotated[bool, example(False)] = False
-    """Whether the people whom the preview counts as `adoptable` take over the accounts in the target system: their `externalId` is
-    replaced. Without it, they are skipped.
+    """Whether to take over the accounts that the preview counts as `adoptable`: their `externalId` is replaced. If false, these people are
+    skipped.
     """
 
 
@@ -130,7 +130,7 @@ class ProvisioningPeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
     what: DoneThere | None = None
     """Only people with this result."""
     after: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$", max_length=9), example("100")] | None = None
-    """The `next` of the page before."""
+    """The `next` value of the previous page."""
     limit: _Limit = DEFAULT_PAGE_LIMIT
     """The maximum number of people to return. Values above the maximum are rejected."""
 
@@ -150,30 +150,30 @@ class PeopleThereQuery(msgspec.Struct, frozen=True, kw_only=True):
     place: PlaceThere | None = None
     """Only people in this state."""
     after: UUID | None = None
-    """The `next` of the page before."""
+    """The `next` value of the previous page."""
     limit: _Limit = DEFAULT_PAGE_LIMIT
     """The maximum number of people to return. Values above the maximum are rejected."""
 
 
 class PersonThereRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A provisioned user, as far as Postern knows."""
+    """The last known state of a provisioned user."""
 
     user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The person's ID."""
     named: Annotated[str, example("ada@acme.example")] | None
-    """The email address of a member; for anyone else, the user name that was sent."""
+    """The email address of a member; for anyone else, the username that was sent."""
     far_id: Annotated[str, example("2819c223")] | None
     """The ID in the target system; null if the user does not exist there."""
     place: Annotated[PlaceThere, example("sent")]
-    """`sent`, `left_out` (skipped by Postern), `refused` (rejected by the target system), or `to_end` or `to_delete` if deprovisioning has
-    failed so far.
+    """`sent`, `left_out` (skipped by Postern), `refused` (rejected by the target system), or `to_end` or `to_delete` while deprovisioning
+    has not succeeded.
     """
     is_active: Annotated[bool, example(True)]
     """Whether the user is active in the target system."""
     why: Annotated[str, example("uniqueness")] | None
     """The reason: a code of Postern, or the `scimType` of the target system."""
     changed_at: datetime
-    """When this was determined."""
+    """When this state was determined."""
 
 
 class PeopleThere(msgspec.Struct, frozen=True):
@@ -190,37 +190,37 @@ class SystemsOfPersonPath(OrganizationPath, frozen=True):
 
 
 class PersonsSystemRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The system of an application, and the person's status in it."""
+    """The target system of an application, and the person's state in it."""
 
     service_slug: SlugOfService
     service_name: Annotated[str, example("Board")]
     """The application's name."""
     place: Annotated[PlaceThere, example("sent")]
-    """`sent`, `left_out` (skipped by Postern), `refused` (rejected by the target system), or `to_end` or `to_delete` if deprovisioning has
-    failed so far.
+    """`sent`, `left_out` (skipped by Postern), `refused` (rejected by the target system), or `to_end` or `to_delete` while deprovisioning
+    has not succeeded.
     """
     is_active: Annotated[bool, example(True)]
     """Whether the user is active in the target system."""
     why: Annotated[str, example("uniqueness")] | None
     """The reason: a code of Postern, or the `scimType` of the target system."""
     changed_at: datetime
-    """When this was determined."""
+    """When this state was determined."""
 
 
 class StartedProvisioning(msgspec.Struct, frozen=True):
-    """A sync run begins within a minute."""
+    """The confirmation that a sync run starts within a minute."""
 
     started: bool
     """Always true."""
 
 
 class FarExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A SCIM request to the target system and its response, without values of people."""
+    """A SCIM request to the target system and its response, without personal data."""
 
     at: datetime
     """When the request was sent."""
     method: Annotated[str, example("POST")]
-    """The method."""
+    """The HTTP method of the request."""
     path: Annotated[str, example("/Users")]
     """The path pattern, without IDs and values."""
     status: Annotated[int, example(409)] | None
@@ -228,25 +228,25 @@ class FarExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     scim_type: Annotated[str, example("uniqueness")] | None
     """The SCIM error type."""
     said: Annotated[str, example("… is taken")]
-    """The error text of the target system, without the values that were sent and without personal data; or why no response came."""
+    """The error message of the target system, without sent values and personal data; or why there was no response."""
     has_failed: Annotated[bool, example(True)]
-    """Whether it failed. The last fifty of each kind are kept for a week."""
+    """Whether the request failed. The last 50 requests, and the last 50 failed ones, are kept for 7 days."""
 
 
 @endpoint.get(_RUNS, caller=_IN_PERSON, verb="provisioning-run list", tags=_TAGS)
 async def list_provisioning_runs(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ProvisioningRunRecord]:
-    """List the sync runs of an application's provisioning
+    """List provisioning sync runs
 
-    The last fifty of the last thirty days, the newest first.
+    Returns the last 50 sync runs of the last 30 days for an application, newest first.
     """
     return [_run(one) for one in await postern.federation.provisioning_runs.list(call.caller, call.path.service_slug)]
 
 
 @endpoint.post(_RUNS, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(Conflict,), verb="provisioning-run create", tags=_TAGS)
 async def create_provisioning_run(call: Call[None, None, ServicePath, Member], postern: Postern) -> StartedProvisioning:
-    """Start a full sync run
+    """Start a full provisioning sync run
 
-    The run begins within a minute. It is a preview until an owner has approved the first one.
+    The run starts within a minute. Until an owner has approved the first run, it is a preview.
     """
     await postern.federation.provisioning_runs.start(call.caller, call.path.service_slug, call.actor)
     return StartedProvisioning(started=True)
@@ -254,9 +254,9 @@ async def create_provisioning_run(call: Call[None, None, ServicePath, Member], p
 
 @endpoint.get(_RUN, caller=_IN_PERSON, verb="provisioning-run get", tags=_TAGS)
 async def get_provisioning_run(call: Call[None, None, ProvisioningRunPath, Member], postern: Postern) -> ProvisioningRunRecord:
-    """Get a sync run of an application's provisioning
+    """Get a provisioning sync run
 
-    A run in progress shows its counts when it has ended.
+    The counts of a run appear when it ends.
     """
     return _run(await postern.federation.provisioning_runs.get(*_of(call)))
 
@@ -265,9 +265,9 @@ async def get_provisioning_run(call: Call[None, None, ProvisioningRunPath, Membe
 async def list_provisioning_run_people(
     call: Call[None, ProvisioningPeopleQuery, ProvisioningRunPath, Member], postern: Postern
 ) -> ProvisioningRunPeople:
-    """List the people that a sync run affects
+    """List the people affected by a provisioning sync run
 
-    A preview lists everyone whom it would create, match or deprovision. A run lists the people for whom it has done something.
+    A preview lists everyone whom it would create, match or deprovision. Any other run lists the people whom it processed.
     """
     query = call.query
     what = None if query.what is None else query.what.value
@@ -286,12 +286,12 @@ async def list_provisioning_run_people(
     tags=_TAGS,
 )
 async def approve_provisioning_run(call: Call[AgreedRun, None, ProvisioningRunPath, Member], postern: Postern) -> ProvisioningRunRecord:
-    """Approve a sync run
+    """Approve a provisioning sync run
 
-    Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection's
-    settings have changed, even in a draft, the response is 409. Another run carries it out within a minute, and stops again if it would
-    deprovision further users. With `adopt`, exactly the accounts that the preview lists with a `former_external_id` are taken over.
-    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    Only an owner can approve a run. Send the `digest` of the run that you reviewed. If the run is more than a day old, or the connection's
+    settings have changed, even in a draft, the response is 409. Another run carries out the changes within a minute. If that run would
+    deprovision further users, it stops again. With `adopt`, exactly the accounts that the preview lists with a `former_external_id` are
+    taken over. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     runs, body = postern.federation.provisioning_runs, call.body
     return _run(await runs.go_on(*_of(call), call.actor, seen=body.digest, adopts=body.adopt))
@@ -307,10 +307,10 @@ async def approve_provisioning_run(call: Call[AgreedRun, None, ProvisioningRunPa
     tags=_TAGS,
 )
 async def decline_provisioning_run(call: Call[None, None, ProvisioningRunPath, Member], postern: Postern) -> ProvisioningRunRecord:
-    """Discard a sync run
+    """Discard a provisioning sync run
 
-    Only an owner can do this. The users stay active in the target system, and the same users do not need approval again. After the first
-    preview, no run begins until someone starts one. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
+    Only an owner can discard a run. The users stay active in the target system, and the same users do not need approval again. After the
+    first preview, no run starts until someone starts one. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     return _run(await postern.federation.provisioning_runs.leave(*_of(call), call.actor))
 
@@ -319,7 +319,7 @@ async def decline_provisioning_run(call: Call[None, None, ProvisioningRunPath, M
 async def list_people_there(call: Call[None, PeopleThereQuery, ServicePath, Member], postern: Postern) -> PeopleThere:
     """List the provisioned users of an application
 
-    Skipped and rejected people are included, with the reason. People who were deleted in Postern are not.
+    Skipped and rejected people are included, with the reason. People who were deleted in Postern are not included.
     """
     query = call.query
     after = None if query.after is None else UserId(query.after)
@@ -330,9 +330,10 @@ async def list_people_there(call: Call[None, PeopleThereQuery, ServicePath, Memb
 
 @endpoint.get("/api/organizations/{org_slug}/users/{user_id}/provisioning", caller=_IN_PERSON, verb="provisioning person", tags=_TAGS)
 async def list_systems_of_person(call: Call[None, None, SystemsOfPersonPath, Member], postern: Postern) -> Sequence[PersonsSystemRecord]:
-    """List the systems that a person is provisioned to, with the status in each
+    """List the target systems of a person
 
-    The response is 404 for people whom no connection of your organization has processed.
+    Returns the systems that the person is provisioned to, with the status in each. If no connection of your organization has processed the
+    person, the response is 404.
     """
     runs = postern.federation.provisioning_runs
     return [_system(one) for one in await runs.of_person(call.caller, UserId(call.path.user_id))]
@@ -340,9 +341,9 @@ async def list_systems_of_person(call: Call[None, None, SystemsOfPersonPath, Mem
 
 @endpoint.post(f"{_PEOPLE}/{{user_id}}/try-again", caller=_IN_PERSON, limit=CREDENTIALS, verb="provisioning try-again", tags=_TAGS)
 async def retry_person_there(call: Call[None, None, PersonTherePath, Member], postern: Postern) -> StartedProvisioning:
-    """Provision a person again
+    """Retry the provisioning of a person
 
-    The person is processed within a minute, with their current values.
+    Postern processes the person within a minute, with the current values.
     """
     path = call.path
     await postern.federation.provisioning_runs.try_again(call.caller, path.service_slug, UserId(path.user_id), call.actor)
@@ -351,9 +352,9 @@ async def retry_person_there(call: Call[None, None, PersonTherePath, Member], po
 
 @endpoint.get(f"{_CONNECTION}/exchanges", caller=_IN_PERSON, verb="provisioning exchanges", tags=_TAGS)
 async def list_far_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[FarExchangeRecord]:
-    """List the recent SCIM exchanges with the system of an application
+    """List outbound SCIM requests of an application
 
-    The last fifty exchanges, and the last fifty that failed, of the last week; the newest first. They contain no values of people.
+    Returns the last 50 requests and the last 50 failed requests of the last 7 days, newest first. They contain no personal data.
     """
     return [_exchange(one) for one in await postern.federation.provisioning_runs.exchanges(call.caller, call.path.service_slug)]
 

@@ -148,7 +148,7 @@ async def test_the_notice_says_which_card_was_saved(console: ConsoleScene) -> No
         "Session lifetime: 8 hours.",
         "Minimum password length: 14 characters.",
         "Only invited people can register.",
-        "AI agents are blocked at your APIs.",
+        "AI agents are blocked from your APIs.",
     ):
         assert now in tab.page.text
 
