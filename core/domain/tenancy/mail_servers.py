@@ -5,7 +5,7 @@ account are not among them, whatever organization's name they show. Their links 
 and the operator of a mail server can read the mails.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -19,6 +19,7 @@ from core.domain.mail import Mail, NoMail
 from core.domain.normal_forms import LONGEST_NORMALIZED, NotNormalized, normalized
 from core.domain.outbound import NotADestination, host
 from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.requests import Checks
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
@@ -135,6 +136,11 @@ def sender_name(text: str | None) -> str | None:
     if len(name) > LONGEST_FROM_NAME or "=?" in name:
         raise BadRequest(f"from_name: at most {LONGEST_FROM_NAME} characters", words="text_too_long", values={"most": LONGEST_FROM_NAME})
     return name or None
+
+
+def mail_server_checks(sender: Callable[[str], str]) -> Checks:
+    """Returns what checks the settings that somebody asks for. `sender` checks the email address of the sender."""
+    return {"host": mail_host, "port": mail_port, "username": mail_username, "from_email": sender, "from_name": sender_name}
 
 
 def require_name_of(organization: str, sender: str | None) -> None:
