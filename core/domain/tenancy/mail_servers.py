@@ -5,7 +5,7 @@ account are not among them, whatever organization's name they show. Their links 
 and the operator of a mail server can read the mails.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -138,9 +138,8 @@ def sender_name(text: str | None) -> str | None:
     return name or None
 
 
-def mail_server_checks(sender: Callable[[str], str]) -> Checks:
-    """Returns what checks the settings that somebody asks for. `sender` checks the email address of the sender."""
-    return {"host": mail_host, "port": mail_port, "username": mail_username, "from_email": sender, "from_name": sender_name}
+PLACE: Final[Checks] = {"host": mail_host, "port": mail_port, "username": mail_username}
+"""Checks the fields that say where the server is, and who signs in there."""
 
 
 def require_name_of(organization: str, sender: str | None) -> None:

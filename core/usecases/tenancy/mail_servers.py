@@ -16,17 +16,18 @@ from core.domain.requests import checked
 from core.domain.secrets import Secret
 from core.domain.tenancy.mail_servers import (
     PATIENCE,
+    PLACE,
     MailServer,
     NewMailServer,
     OrganizationMail,
     mail_password,
-    mail_server_checks,
     mail_server_configured,
     mail_server_failed,
     mail_server_recovered,
     mail_server_removed,
     require_name_of,
     sealing_context,
+    sender_name,
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -93,7 +94,9 @@ class MailServers:
         server = MailServer(
             id=MailServerId(self._ids.new()),
             organization=member.organization,
-            **checked(values_of(wanted), mail_server_checks(self._sender)),
+            **checked(values_of(wanted), PLACE),
+            from_email=self._sender(wanted.from_email),
+            from_name=sender_name(wanted.from_name),
             created_at=now,
             updated_at=now,
         )
