@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from core.domain.errors import BadRequest, ReauthenticationRequired, SecondFactorRequired
-from core.domain.formats import Json
+from core.domain.formats import Json, as_json
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
@@ -374,12 +374,6 @@ def _facts(rules: SignInRules) -> Mapping[str, Json]:
     said = {name: value for name, value in values_of(rules).items() if name not in _NOT_SAID}
     hours = {"session_lifetime_hours": said.pop("session_hours")}
     return {
-        name: _json(value)
+        name: as_json(value)
         for name, value in ({"mfa_policy": rules.mfa_policy, "afar_requests": rules.afar_requests} | said | hours).items()
     }
-
-
-def _json(value: Any) -> Json:
-    if isinstance(value, StrEnum):
-        return value.value
-    return list(value) if isinstance(value, tuple) else value
