@@ -193,10 +193,10 @@ class OrganizationUpdate(RecordChange, kw_only=True):
         """Raises `BadRequest`."""
         if not self.said:
             raise BadRequest("Send at least one field", words="nothing_to_change")
-        return checked(self.said, _CHECKS)
+        return checked(self.said, CHECKS)
 
 
-_CHECKS: Final[Checks] = {"name": organization_name, "metadata": checked_metadata}
+CHECKS: Final[Checks] = {"name": organization_name, "metadata": checked_metadata}
 _TOLD: Final = ("name",)
 """The fields whose values an event has."""
 

@@ -224,7 +224,7 @@ class UpstreamProviderChange(RecordChange, kw_only=True):
     @property
     def stored(self) -> dict[str, Any]:
         """What becomes values of the provider as they are stored. Raises `BadRequest`."""
-        return checked(self.said, _CHECKS)
+        return checked(self.said, CHECKS)
 
 
 def with_issuer(provider: UpstreamProvider, named: str | None) -> UpstreamProvider:
@@ -428,7 +428,7 @@ def profile_mapping(given: Mapping[str, str]) -> Mapping[str, str]:
     return dict(given)
 
 
-_CHECKS: Final[Checks] = {
+CHECKS: Final[Checks] = {
     "name": provider_name,
     "client_id": client_id,
     "scopes": scopes,
