@@ -197,7 +197,7 @@ class OrganizationUpdate(RecordChange, kw_only=True):
 
 
 CHECKS: Final[Checks] = {"name": organization_name, "metadata": checked_metadata}
-_TOLD: Final = ("name",)
+_SHOWN: Final = ("name",)
 """The fields whose values an event has."""
 
 
@@ -218,7 +218,7 @@ def organization_created(organization: Organization, actor: Actor) -> Event:
 
 
 def organization_updated(before: Organization, after: Organization, actor: Actor) -> Event:
-    changed = [name for name in _TOLD if getattr(before, name) != getattr(after, name)]
+    changed = [name for name in _SHOWN if getattr(before, name) != getattr(after, name)]
     old, new = ({name: getattr(one, name) for name in changed} for one in (before, after))
     return _event("organization.updated", after, actor, {"changed": changed, **{f"old_{name}": old[name] for name in changed}, **new})
 
