@@ -55,7 +55,7 @@ def demo(server: Postern, *arguments: str) -> Iterator[str]:
         yield out.read_text()
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
-        assert "stays" in out.read_text()
+        assert "The demo data is kept" in out.read_text()
     finally:
         process.kill()
         process.wait()

@@ -54,7 +54,7 @@ async def test_an_owner_takes_people_over_from_scim_and_scims_word_counts_no_mor
     user = keeping.user("person1@example.org")
     refused = await keeping.off_by_scim(user)
     assert (refused.status, refused.json().get("scimType")) == (409, None)
-    assert "Acme directory lists this person" in refused.json()["detail"]
+    assert "The directory Acme directory manages this person" in refused.json()["detail"]
     assert refused.json()["schemas"] == ["urn:ietf:params:scim:api:messages:2.0:Error"]
     assert "organization.upstream_provider.people.taken_over" in {one["name"] for one in keeping.audited_names()}
     # The directory says the rest, and ends whom it names no more.
@@ -187,7 +187,7 @@ async def test_a_connection_that_keeps_in_step_no_more_lists_nobody(keeping: Kee
     assert (plan["came"], plan["reasons"]) == (2, {})
     (await keeping.go_on(second, plan)).ok()
     assert (await keeping.step(second))["came"] == 2
-    assert (await keeping.off_by_scim(user)).json()["detail"].startswith("The directory Second lists")
+    assert (await keeping.off_by_scim(user)).json()["detail"].startswith("The directory Second manages")
 
 
 async def test_a_connection_that_is_turned_on_again_begins_with_a_plan(keeping: KeepingScene) -> None:

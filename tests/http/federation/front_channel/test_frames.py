@@ -121,7 +121,7 @@ async def test_an_application_behind_a_proxy_has_none(scene: Arriving, owner: Pe
     scene.tenants.service(scene.acme, "wiki", "proxy")
     answer = await change(scene, owner, "wiki", frontchannel_logout_uri=FRAME)
     assert answer.status == 400
-    assert "behind a proxy" in answer.body.decode()
+    assert "behind a reverse proxy" in answer.body.decode()
 
 
 async def test_an_application_that_leads_to_a_sign_out_gets_its_person_back(framed: Arriving, ada: Person) -> None:

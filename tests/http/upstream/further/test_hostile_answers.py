@@ -134,5 +134,5 @@ async def test_an_identity_that_leads_nowhere_is_no_other_way_in(scene: FurtherS
     assert moved.status == 200, moved.body
     answer = await scene.request("DELETE", "/api/user/identities/slack", by=scene.people.session_of(ada))
     assert refused(answer) == BAD
-    assert "last way" in answer.json()["error"]
+    assert "last sign-in method" in answer.json()["error"]
     assert len(scene.identities()) == 2

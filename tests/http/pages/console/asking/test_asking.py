@@ -80,7 +80,7 @@ EVERYDAY: Final = (
     ("active direcotry", f"{HOME}/directories"),
     ("change logo", f"{HOME}/settings/looks"),
     ("idle timeout", f"{HOME}/sign-in"),
-    ("gdpr erase", f"{HOME}/people/users"),
+    ("gdpr erase", "/docs/privacy"),
     ("nginx auth_request", "/docs/guides/proxies-nginx"),
     ("smtp", f"{HOME}/settings/mail-server"),
     ("login with google", f"{HOME}/directories"),
