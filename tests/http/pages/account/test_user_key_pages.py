@@ -200,4 +200,4 @@ async def test_the_pages_speak_the_languages_of_people(home: AccountPagesScene, 
     assert told in (await home.open(PAGE)).page.text
     text = (await home.open(f"{PAGE}/new")).page.text
     assert "See your orders" in text
-    assert "Management API key" not in text
+    assert "The API key lets" not in text
