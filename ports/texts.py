@@ -62,7 +62,7 @@ class ShippedWords(Protocol):
         """By key, with the English text where the language lacks one."""
 
     def former(self, language: Language) -> FormerDefaults:
-        """Returns the open texts of earlier releases that mean the same as those of now."""
+        """Returns the former defaults of open texts that have the same meaning as the current ones."""
 
 
 class Texts(Protocol):

@@ -21,7 +21,7 @@ from core.domain.texts.rules import FormerDefault
 ROOT: Final = Path(__file__).parents[2]
 LIST: Final = ROOT / "adapters/texts/former.toml"
 _HEAD: Final = """\
-# Default texts of before that mean the same as those of now: the first 16 digits of their SHA-256, and their length.
+# Former default texts with the same meaning as the current ones: the first 16 digits of their SHA-256, and their length.
 # Written by `python -m ops.words.former COMMIT`.
 """
 # Runs in the tree of either commit, so it uses nothing of this file.
@@ -53,7 +53,7 @@ def defaults_of(commit: str) -> Defaults:
 
 
 def reworded(before: Defaults, now: Defaults, former: Mapping[str, Mapping[str, list[FormerDefault]]]) -> str:
-    """The list, with the texts of before that read otherwise now."""
+    """Returns the list with each default of before that reads otherwise now. What is the default again leaves the list."""
     lines = [_HEAD]
     for language in sorted({*now, *former}):
         sections = defaultdict[str, list[str]](list)

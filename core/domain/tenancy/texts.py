@@ -51,7 +51,7 @@ class KeptText(Frozen, kw_only=True):
         return is_open(self.key) and Language.of(self.language) is not None
 
     def is_outdated(self, rules: TextRules) -> bool:
-        """Whether our text, of the same language, has got another meaning since."""
+        """Returns whether the default text in the same language means something else now."""
         language = Language.of(self.language)
         return self.is_shown and language is not None and not rules.is_current(self.key, language, self.based_on)
 

@@ -104,7 +104,7 @@ class OwnText(Frozen):
 
 
 class FormerDefault(Frozen):
-    """A default text of an earlier release that means the same as the one of now, which says it in other words."""
+    """A default text of an earlier release. The current default has the same meaning in other words."""
 
     digest: str
     length: int
@@ -136,7 +136,7 @@ class TextRules(Frozen):
         return self.ours.get(language, {}).get(key) or self.english.get(key, "")
 
     def is_current(self, key: str, language: Language, default: str) -> bool:
-        """Whether this default text is ours of now, or a former one that means the same."""
+        """Returns whether a text is the current default, or a former default with the same meaning."""
         return default == self.ours_of(key, language) or FormerDefault.of(default) in self._former_of(key, language)
 
     def _former_of(self, key: str, language: Language) -> Sequence[FormerDefault]:
