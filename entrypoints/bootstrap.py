@@ -72,9 +72,11 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
                     services,
                     federation=federation,
                     platform=platform,
-                    login_event_retention=settings.login_event_retention,
-                    delivery_retention=settings.delivery_retention,
-                    event_retention=max(settings.event_retention, settings.delivery_retention),
+                    retentions={
+                        "login_event_retention": settings.login_event_retention,
+                        "delivery_retention": settings.delivery_retention,
+                        "event_retention": max(settings.event_retention, settings.delivery_retention),
+                    },
                 ),
             )
             yield postern if foundation.tracing is None else _traced(postern)

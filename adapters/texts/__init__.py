@@ -83,7 +83,10 @@ def shipped(language: Language, beside: Path | None = None) -> Mapping[str, str]
         return Sections(own.read_bytes() if own.is_file() else b"")
     texts = read_catalogue(own.read_text(encoding="utf-8"))
     for source in sources(beside):
-        texts |= read_catalogue(spoken(language, source.read_text(encoding="utf-8")), texts)
+        try:
+            texts |= read_catalogue(spoken(language, source.read_text(encoding="utf-8")), texts)
+        except UnreadableCatalogue as fault:
+            raise UnreadableCatalogue(f"{source}: {fault}") from None
     return texts
 
 
@@ -108,10 +111,13 @@ def read_catalogue(source: str, known: Mapping[str, str] = MappingProxyType({}))
             continue
         if heading := _SECTION.fullmatch(line):
             section = f"{heading[1]}."
-        elif (found := _TEXT.fullmatch(line)) and (key := section + found[1]) not in texts and key not in known:
+        elif found := _TEXT.fullmatch(line):
+            key = section + found[1]
+            if key in texts or key in known:
+                raise UnreadableCatalogue(f"Line {number}: the text {key} exists already")
             texts[key] = found[2]
         else:
-            raise UnreadableCatalogue(f"Line {number}: neither a section nor a new text")
+            raise UnreadableCatalogue(f"Line {number}: neither a section nor a text")
     return texts
 
 

@@ -1,6 +1,6 @@
 """Forms of data: JSON and its times, tables as files, dates in HTTP.
 
-The type of JSON values, and the form of times in JSON.
+The type of JSON values, fields as JSON, and the form of times in JSON.
 
 Tables as files (CSV) that a spreadsheet may open.
 
@@ -11,12 +11,27 @@ library has a parser for dates in mail, but that parser accepts much more, and r
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from enum import Enum
+from typing import Any, Final
 
 Scalar = str | int | float | bool | None
 Json = Scalar | Sequence["Json"] | Mapping[str, "Json"]
+
+
+def as_json(value: Any) -> Json:
+    """Returns the value of a field as JSON: the value of an enum, and a list for a tuple."""
+    if isinstance(value, Enum):
+        return as_json(value.value)
+    if isinstance(value, Mapping):
+        return {name: as_json(one) for name, one in value.items()}
+    return [as_json(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def fields_as_json(thing: object, names: Iterable[str]) -> dict[str, Json]:
+    """Returns these fields of a thing as JSON, for an event or a document that lists the fields that it shows."""
+    return {name: as_json(getattr(thing, name)) for name in names}
 
 
 def timestamp(at: datetime) -> str:

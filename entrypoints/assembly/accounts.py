@@ -1,11 +1,11 @@
 """Accounts and how people sign in to them: known passwords, upstream providers, devices, proofs, admission, and the widget."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import trio
 
-from actors.hooks_beside import HookBesideAsker
 from actors.recorders import ConnectionExchangeWriter
 from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.factors import Fido2Authenticators, HmacBackupCodes, PyotpTotp
@@ -14,18 +14,23 @@ from adapters.crypto.known_passwords.ranges import PasswordRanges
 from adapters.mail_domains import ListedThrowawayDomains, ListUnusable
 from adapters.outbound.hook_places import FairHookPlaces
 from adapters.postgres.federation.facts import PostgresFacts
+from adapters.postgres.identity.accounts import PostgresAccountSummaries
 from adapters.postgres.identity.factors.mfa import MfaRows
-from adapters.postgres.identity.proofs.account_passwords import PostgresPasswordStandings, PostgresPuzzles
+from adapters.postgres.identity.proofs.account_passwords import PostgresForeignHashes, PostgresPasswordStandings, PostgresPuzzles
 from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations, PostgresProofs
 from adapters.postgres.identity.realms import PostgresRealmProviders, PostgresRealms
 from adapters.postgres.identity.registering import PostgresRegistrationRules
-from adapters.postgres.identity.upstream.connections import PostgresConnections
+from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
+from adapters.postgres.identity.sessions.sessions import PostgresOwnSessions
+from adapters.postgres.identity.upstream.connections import PostgresConnections, PostgresPostedAnswers
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.postgres.statements import Statements
+from adapters.system import is_time_zone
 from adapters.user_agents import LibraryUserAgents
 from adapters.widgets import VerifyingMaker, widget_presets
 from core.domain.branding import POSTERN
 from core.domain.identity.guards.puzzles import MakerSeen
+from core.domain.identity.guards.traffic import BusyPlaces
 from core.domain.identity.passkeys import relying_party
 from core.domain.identity.passwords import AtSignIn
 from core.domain.identity.registering import BudgetSizes, RegistrationPolicy, RegistrationRule
@@ -33,32 +38,21 @@ from core.domain.identity.sign_in import FamiliarAddresses
 from core.domain.outbound import NotADestination
 from core.frozen import Frozen
 from core.usecases.identity.account_endings import AccountLocks
-from core.usecases.identity.account_mails import AccountMails, MailedCodes
-from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
-from core.usecases.identity.accounts import Accounts
-from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.guards.guesses import Guesses, NoticedOrigins
+from core.usecases.identity.guards.guesses import Guesses
 from core.usecases.identity.guards.puzzles import Widgets
 from core.usecases.identity.login_events import LoginEvents
-from core.usecases.identity.mfa import Mfa
-from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.realms import HomeRealms
-from core.usecases.identity.reauthentication import MailedProofs, Reauthentication
-from core.usecases.identity.registering import MailBudgets, Registrations
-from core.usecases.identity.risk import InstallationWayBack
-from core.usecases.identity.sign_in.admission import Admission
-from core.usecases.identity.sign_in.proofs.mailed import SignInLinks
-from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
+from core.usecases.identity.registering import Registrations
 from core.usecases.identity.sign_in.proofs.password import BreachesAtSignIn, KnownPasswords, PasswordProofs
 from core.usecases.identity.upstream.further_sign_ins import NewcomerWords
 from core.usecases.identity.upstream.identities import LinkedIdentities
 from core.usecases.identity.upstream.journeys import Journeys
 from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from core.usecases.identity.upstream.providers import FurtherOffers, ProviderLooks, ProviderOutages, UpstreamProviders
-from core.usecases.tenancy.hook_asking import HookAsking, HookBreakers
-from core.usecases.tenancy.join_requests import JoinByDomain
+from core.usecases.tenancy.hook_asking import HookBreakers
 from core.usecases.tenancy.profile_fields import ProfileValues, ProviderValues
+from entrypoints.assembly.by_name import MemberName, PartsByName
 from entrypoints.assembly.configured import installed_providers, listed_proxies, location_database, widget_keys, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings, SettingsError
@@ -96,12 +90,12 @@ class UpstreamParts(Frozen, kw_only=True):
     providers: UpstreamProviders
     realms: HomeRealms
     lookup: PostgresUpstreamSignIn
-    connections: PostgresConnections
-    recorder: ConnectionExchangeWriter
+    connection_lookup: PostgresConnections
+    connection_recorder: ConnectionExchangeWriter
     journeys: Journeys
     linked: LinkedIdentities
     grants: IdentityGrants
-    newcomers: NewcomerWords
+    words: NewcomerWords
 
 
 def assemble_upstream(settings: Settings, foundation: Foundation) -> UpstreamParts:
@@ -121,8 +115,8 @@ def assemble_upstream(settings: Settings, foundation: Foundation) -> UpstreamPar
             ProviderLooks(outages, foundation.upstreams, {one.value: known.endpoints for one, known in installed.items()}),
         ),
         lookup=lookup,
-        connections=connections,
-        recorder=recorder,
+        connection_lookup=connections,
+        connection_recorder=recorder,
         journeys=Journeys(
             lookup,
             foundation.upstreams,
@@ -136,8 +130,22 @@ def assemble_upstream(settings: Settings, foundation: Foundation) -> UpstreamPar
         ),
         linked=LinkedIdentities(templates=foundation.mail_templates, system=system),
         grants=IdentityGrants(foundation.stores.identity_grants, foundation.keyring, clock),
-        newcomers=NewcomerWords(foundation.unit_of_work, foundation.keyring, system),
+        words=NewcomerWords(foundation.unit_of_work, foundation.keyring, system),
     )
+
+
+def own_of_upstream(foundation: Foundation, upstream: UpstreamParts) -> Mapping[str, PartsByName]:
+    """What the use cases of upstream providers take, each by its name in `Identity`."""
+    lookup = upstream.lookup
+    return {
+        "upstream_proofs": {"lookup": lookup, "email_syntax": foundation.email_syntax, "newcomers": upstream.words},
+        "newcomers": {"lookup": lookup, "words": upstream.words},
+        "posted_answers": {"store": PostgresPostedAnswers(foundation.pool)},
+        "identities": {"upstream": lookup},
+        "link_requests": {"lookup": lookup},
+        "repeated_returns": {"lookup": lookup, "pause": trio.sleep},
+        "provider_tokens": {"lookup": foundation.stores.identity_grants, "pause": trio.sleep},
+    }
 
 
 class SignInTraces(Frozen, kw_only=True):
@@ -146,22 +154,6 @@ class SignInTraces(Frozen, kw_only=True):
     agents: LibraryUserAgents
     devices: Devices
     login_events: LoginEvents
-
-
-class SignIns(Frozen, kw_only=True):
-    mfa: Mfa
-    guesses: Guesses
-    password_proofs: PasswordProofs
-    passkeys: Passkeys
-    passkey_proofs: PasskeyProofs
-    mailed_codes: MailedCodes
-    links: SignInLinks
-    joining: JoinByDomain
-    admission: Admission
-    hook_asking: HookAsking
-    hooks_beside: HookBesideAsker
-    reauthentication: Reauthentication
-    mailed_proofs: MailedProofs
 
 
 def open_traces(settings: Settings, foundation: Foundation, closing: ExitStack) -> SignInTraces:
@@ -186,7 +178,7 @@ def open_traces(settings: Settings, foundation: Foundation, closing: ExitStack) 
     return SignInTraces(agents=agents, devices=devices, login_events=login_events)
 
 
-def assemble_sign_ins(
+def own_of_sign_ins(
     settings: Settings,
     foundation: Foundation,
     passwords: PasswordHasher,
@@ -194,31 +186,11 @@ def assemble_sign_ins(
     *,
     traces: SignInTraces,
     upstream: UpstreamParts,
-) -> SignIns:
-    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
-    system, clock = foundation.system, foundation.clock
-    mfa = Mfa(
-        new_unit_of_work,
-        lookup=MfaRows(Statements(pool), foundation.ids, clock),
-        totp=PyotpTotp(POSTERN.name),
-        backup_codes=HmacBackupCodes(foundation.server_secrets),
-        keyring=foundation.keyring,
-        templates=foundation.mail_templates,
-        clock=clock,
-        throttles=settings.rate_limits,
-    )
-    familiar = FamiliarAddresses()
-    way_back = InstallationWayBack(
-        new_unit_of_work, foundation.keyring, foundation.shared_buckets, foundation.mail_templates, foundation.links, system
-    )
-    guesses = Guesses(
-        foundation.keyring,
-        NoticedOrigins(),
-        foundation.metrics,
-        trio.sleep,
-        clock,
-        slows=settings.rate_limits,
-    )
+    guesses: Guesses,
+) -> Mapping[str, PartsByName]:
+    """What the use cases of signing in take, each by its name in `Identity`."""
+    new_unit_of_work, pool, stores, clock = foundation.unit_of_work, foundation.pool, foundation.stores, foundation.clock
+    familiar, authenticators, passkeys = FamiliarAddresses(), Fido2Authenticators(), MemberName("passkey_proofs")
     password_proofs = PasswordProofs(
         new_unit_of_work,
         PostgresAttempts(pool),
@@ -239,201 +211,86 @@ def assemble_sign_ins(
         clock=clock,
         throttles=settings.rate_limits,
     )
-    authenticators = Fido2Authenticators()
-    passkeys = Passkeys(
-        new_unit_of_work,
-        stores.passkeys,
-        relying_party=relying_party(settings.public_url),
-        authenticators=authenticators,
-        mfa=mfa,
-        providers=upstream.providers,
-        agents=traces.agents,
-        templates=foundation.mail_templates,
-        metrics=foundation.metrics,
-        system=system,
-    )
-    passkey_proofs = PasskeyProofs(
-        new_unit_of_work,
-        stores.passkeys,
-        passkeys=passkeys,
-        authenticators=authenticators,
-        destinations=PostgresDestinations(pool),
-        devices=traces.devices,
-        login_events=traces.login_events,
-        realms=upstream.realms,
-        templates=foundation.mail_templates,
-        system=system,
-    )
-    joining = JoinByDomain(new_unit_of_work, templates=foundation.mail_templates, metrics=foundation.metrics, system=system)
-    mailed_codes = MailedCodes(new_unit_of_work, foundation.shared_buckets, foundation.server_secrets, clock)
-    reauthentication = Reauthentication(
-        new_unit_of_work,
-        PostgresProofs(pool),
-        passwords=password_proofs,
-        passkeys=passkey_proofs,
-        mfa=mfa,
-        devices=traces.devices,
-        login_events=traces.login_events,
-        realms=upstream.realms,
-        metrics=foundation.metrics,
-        clock=clock,
-        window=settings.reauthentication_window,
-    )
-    hooks_beside = HookBesideAsker(foundation.metrics)
-    hook_asking = HookAsking(
-        new_unit_of_work,
-        stores.hooks,
-        foundation.outbound,
-        foundation.keyring,
-        traces.devices,
-        traces.login_events,
-        PostgresFacts(pool),
-        HookBreakers(clock),
-        FairHookPlaces(),
-        hooks_beside,
-        foundation.hook_waits,
-        foundation.metrics,
-        system,
-        settings.public_url,
-    )
-    return SignIns(
-        mfa=mfa,
-        guesses=guesses,
-        password_proofs=password_proofs,
-        passkeys=passkeys,
-        passkey_proofs=passkey_proofs,
-        mailed_codes=mailed_codes,
-        links=SignInLinks(
-            new_unit_of_work,
-            PostgresAttempts(pool),
-            devices=traces.devices,
-            codes=mailed_codes,
-            login_events=traces.login_events,
-            links=foundation.links,
-            system=system,
-        ),
-        joining=joining,
-        admission=Admission(
-            new_unit_of_work,
-            devices=traces.devices,
-            mfa=mfa,
-            passkeys=passkey_proofs,
-            login_events=traces.login_events,
-            realms=upstream.realms,
-            joining=joining,
-            provided=ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, stores.profile_values, clock)),
-            familiar=familiar,
-            way_back=way_back,
-            hooks=hook_asking,
-            system=system,
-        ),
-        hook_asking=hook_asking,
-        hooks_beside=hooks_beside,
-        reauthentication=reauthentication,
-        mailed_proofs=MailedProofs(
-            new_unit_of_work,
-            reauthentication=reauthentication,
-            templates=foundation.mail_templates,
-            buckets=foundation.shared_buckets,
-            server_secrets=foundation.server_secrets,
-            devices=traces.devices,
-            login_events=traces.login_events,
-            metrics=foundation.metrics,
-            system=system,
-        ),
-    )
+    proofs = {"passwords": password_proofs, "passkeys": passkeys}
+    return {
+        "address_proofs": {"proofs": password_proofs, "vouched_accounts": stores.vouched_accounts},
+        "passkeys": {
+            "relying_party": relying_party(settings.public_url),
+            "authenticators": authenticators,
+            "agents": traces.agents,
+        },
+        "passkey_proofs": {
+            "lookup": stores.passkeys,
+            "authenticators": authenticators,
+            "destinations": PostgresDestinations(pool),
+        },
+        "reauthentication": {**proofs, "lookup": PostgresProofs(pool), "window": settings.reauthentication_window},
+        "sign_in_links": {"attempts": PostgresAttempts(pool)},
+        "admission": {
+            "passkeys": passkeys,
+            "provided": ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, stores.profile_values, clock)),
+            "familiar": familiar,
+        },
+        "sign_in": proofs,
+        "browser_sessions": {**proofs, "links": MemberName("sign_in_links")},
+    }
 
 
-class AccountRoom(Frozen, kw_only=True):
-    accounts: Accounts
-    address_proofs: AddressProofs
-    passwords: AccountPasswords
-    locks: AccountLocks
-    mails: AccountMails
-    budgets: MailBudgets
-    registrations: Registrations
+def own_of_guards(settings: Settings, foundation: Foundation) -> Mapping[str, PartsByName]:
+    """What stands between an attempt and a sign-in, each by its name in `Identity`."""
+    pool, clock = foundation.pool, foundation.clock
+    return {
+        "mfa": {
+            "lookup": MfaRows(Statements(pool), foundation.ids, clock),
+            "totp": PyotpTotp(POSTERN.name),
+            "backup_codes": HmacBackupCodes(foundation.server_secrets),
+            "throttles": settings.rate_limits,
+        },
+        "puzzles": {
+            "store": PostgresPuzzles(pool),
+            "places": BusyPlaces(),
+            "is_on": settings.puzzles and settings.rate_limits,
+        },
+        "hook_asking": {
+            "lookup": foundation.stores.hooks,
+            "facts": PostgresFacts(pool),
+            "breakers": HookBreakers(clock),
+            "places": FairHookPlaces(),
+            "waits": foundation.hook_waits,
+        },
+    }
 
 
 def account_locks(foundation: Foundation) -> AccountLocks:
     return AccountLocks(foundation.unit_of_work, foundation.lock_links, foundation.mail_templates, foundation.links, foundation.system)
 
 
-def assemble_accounts(
-    settings: Settings,
-    foundation: Foundation,
-    passwords: PasswordHasher,
-    known: KnownPasswordsRoom,
-    *,
-    sign_ins: SignIns,
-    upstream: UpstreamParts,
-) -> AccountRoom:
-    new_unit_of_work, buckets, templates = foundation.unit_of_work, foundation.shared_buckets, foundation.mail_templates
-    system, clock, links, realms = foundation.system, foundation.clock, foundation.links, upstream.realms
-    rules = PasswordRules(known.passwords.common, known.passwords.breached, settings.password_length)
-    budgets = MailBudgets(
-        unit_of_work=new_unit_of_work,
-        store=foundation.stores.mail_budgets,
-        buckets=buckets,
-        sizes=_sizes(settings),
-        metrics=foundation.metrics,
-        clock=clock,
-    )
-    registrations = _registrations(settings, foundation)
-    accounts = Accounts(
-        unit_of_work=new_unit_of_work,
-        rules=rules,
-        passwords=passwords,
-        destinations=PostgresDestinations(foundation.pool),
-        templates=templates,
-        links=links,
-        buckets=buckets,
-        metrics=foundation.metrics,
-        system=system,
-        budgets=budgets,
-        registrations=registrations,
-        immediate_email_changes=settings.email_change == "immediate",
-    )
-    return AccountRoom(
-        accounts=accounts,
-        address_proofs=AddressProofs(
-            new_unit_of_work,
-            accounts=accounts,
-            codes=sign_ins.mailed_codes,
-            proofs=sign_ins.password_proofs,
-            rules=rules,
-            passwords=passwords,
-            vouched_accounts=foundation.stores.vouched_accounts,
-            realms=realms,
-            system=system,
-        ),
-        passwords=AccountPasswords(
-            unit_of_work=new_unit_of_work,
-            rules=rules,
-            passwords=passwords,
-            standings=PostgresPasswordStandings(foundation.pool),
-            realms=realms,
-            templates=templates,
-            buckets=buckets,
-            clock=clock,
-        ),
-        locks=account_locks(foundation),
-        mails=AccountMails(
-            unit_of_work=new_unit_of_work,
-            brandings=foundation.brandings,
-            templates=templates,
-            links=links,
-            realms=realms,
-            buckets=buckets,
-            system=system,
-            server_secrets=foundation.server_secrets,
-            budgets=budgets,
-        ),
-        budgets=budgets,
-        registrations=registrations,
-    )
+def own_of_accounts(settings: Settings, foundation: Foundation) -> Mapping[str, PartsByName]:
+    """What the use cases of accounts take, each by its name in `Identity`."""
+    pool = foundation.pool
+    return {
+        "accounts": {
+            "destinations": PostgresDestinations(pool),
+            "immediate_email_changes": settings.email_change == "immediate",
+        },
+        "account_passwords": {"standings": PostgresPasswordStandings(pool)},
+        "mail_budgets": {"store": foundation.stores.mail_budgets, "sizes": _sizes(settings)},
+        "foreign_hashes": {"store": PostgresForeignHashes(pool)},
+        "unverified_accounts": {"retention": settings.unverified_account_retention},
+        "account_summaries": {"lookup": PostgresAccountSummaries(pool)},
+        "profiles": {"is_zone": is_time_zone},
+        "own_sessions": {"lookup": PostgresOwnSessions(pool)},
+        "sessions": {
+            "refresh_tokens": PostgresRefreshTokens(pool),
+            "facts": PostgresFacts(pool),
+            "lifetime": settings.session_lifetime,
+            "idle": settings.session_idle,
+            "most": settings.most_sessions,
+        },
+    }
 
 
-def _registrations(settings: Settings, foundation: Foundation) -> Registrations:
+def assemble_registrations(settings: Settings, foundation: Foundation) -> Registrations:
     """Raises `SettingsError`."""
     rule = RegistrationRule(policy=RegistrationPolicy(settings.registration), domains=settings.registration_domains)
     if rule.policy is RegistrationPolicy.DOMAINS and not rule.domains:

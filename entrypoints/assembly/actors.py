@@ -1,6 +1,6 @@
 """The actors that a serving process runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -56,6 +56,7 @@ from core.domain.tenancy import organizations as organizations_domain
 from core.domain.tenancy import profile_fields as profile_fields_domain
 from core.domain.texts.own_texts import INSTALLATION_TEXTS_TOPIC
 from core.usecases.jobs import Purge
+from entrypoints.assembly.by_name import PartsByName
 from entrypoints.assembly.federation import Federation
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
@@ -77,28 +78,62 @@ def assemble_actors(
     *,
     federation: Federation,
     platform: Platform,
-    login_event_retention: timedelta,
-    delivery_retention: timedelta,
-    event_retention: timedelta,
+    retentions: Mapping[str, timedelta],
 ) -> tuple[SupervisedActor, ...]:
-    pool, clock, spread, metrics = foundation.pool, foundation.clock, foundation.secrets.spread, foundation.metrics
+    pool, clock, metrics, tracing = foundation.pool, foundation.clock, foundation.metrics, foundation.tracing
     doubt = foundation.database.doubt_of_clock
-    tracing = foundation.tracing
+    spreading: PartsByName = {"spread": foundation.secrets.spread}
+    measured: PartsByName = {**spreading, "metrics": metrics}
     traces = None if tracing is None else tracing.traces
-    workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread, traces)
-    retentions = {
-        "login_event_retention": login_event_retention,
-        "delivery_retention": delivery_retention,
-        "event_retention": event_retention,
-    }
+    workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, foundation.secrets.spread, traces)
     rung_by = partial(Mailbox.rung_by, foundation.doorbell)
-
-    def purger(kind: str, remains: DeletedRows, job: Callable[[UUID], NewJob]) -> Purger:
-        return Purger(kind, Purge(foundation.unit_of_work, remains, job), workplace)
-
     return (
         *(() if tracing is None else (tracing.recorder,)),
         DatabaseWatcher(metrics, foundation.database),
+        *_workers(foundation, identity, tenancy, federation, workplace),
+        InstallationWordsReader(foundation.installation_words, rung_by(INSTALLATION_TEXTS_TOPIC), **spreading),
+        identity.presence,
+        *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter, metrics),)),
+        ForeignHashWatcher(identity.foreign_hashes, **spreading),
+        *_writers(identity, tenancy, services, federation),
+        subscription_expirer(services.subscriptions, rung_by(SUBSCRIPTION_TOPIC), doubt=doubt, **spreading),
+        *_purgers(foundation, workplace),
+        AuditLinker(record.audit, rung_by(AUDIT_TOPIC), foundation.doorbell, **spreading),
+        login_counter(platform.login_counter, **spreading),
+        invitation_sweeper(tenancy.invitations, doubt=doubt, **spreading),
+        registration_sweeper(identity.unverified_accounts, doubt=doubt, **spreading),
+        *_dispatchers(tenancy, federation, rung_by, {**measured, "traces": traces}),
+        own_text_comparer(tenancy.own_texts, **spreading),
+        domain_checker("domain_checker", tenancy.domains, **measured),
+        domain_checker("domain_route_checker", tenancy.domain_routes, **measured),
+        domain_checker("resource_host_checker", services.resource_servers, **measured),
+        connection_refresher(tenancy.connection_refreshes, **measured),
+        directory_keeper(federation.directory_keeping, **measured),
+        Provisioner(federation.provisioning_keeping, rung_by(PROVISIONING_TOPIC), **measured),
+        SiemForwarder(tenancy.siem_export, foundation.doorbell, traces=traces, **measured),
+        BillingReconciler(
+            services.billing,
+            services.billing_reconciliation,
+            services.billing_inbox,
+            services.billing_mailbox,
+            clock=clock,
+            **measured,
+        ),
+        OutboundWatcher(foundation.outbound_reach, foundation.hook_waits, metrics),
+        saml_certificate_watcher(federation.saml, **spreading),
+        Janitor(housekeeping.sweeps(pool, **retentions), doubt=doubt, **measured),
+        StorageWatcher(platform.storage, **measured),
+        PartitionKeeper(platform.months, **measured),
+        MetricsRefresher(
+            database=foundation.database, gauges=platform.gauges, key_ages=foundation.key_care.ages_of, clock=clock, **measured
+        ),
+    )
+
+
+def _workers(
+    foundation: Foundation, identity: Identity, tenancy: Tenancy, federation: Federation, workplace: Workplace
+) -> Sequence[SupervisedActor]:
+    return (
         mailer(foundation.mail, workplace),
         organization_mailer(tenancy.mail_servers, workplace),
         account_mailer(identity.account_mails, workplace),
@@ -106,10 +141,11 @@ def assemble_actors(
         backchannel_request_teller(federation.afar_requests, workplace),
         owner_notifier(tenancy.owner_notices, workplace),
         reencrypter(foundation.reencryption, workplace),
-        InstallationWordsReader(foundation.installation_words, rung_by(INSTALLATION_TEXTS_TOPIC), spread=spread),
-        identity.presence,
-        *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter, metrics),)),
-        ForeignHashWatcher(identity.foreign_hashes, spread=spread),
+    )
+
+
+def _writers(identity: Identity, tenancy: Tenancy, services: Services, federation: Federation) -> Sequence[SupervisedActor]:
+    return (
         services.key_presence,
         services.user_key_presence,
         tenancy.management_key_presence,
@@ -120,57 +156,32 @@ def assemble_actors(
         identity.connection_recorder,
         identity.hooks_beside,
         federation.scim_recorder,
-        subscription_expirer(services.subscriptions, rung_by(SUBSCRIPTION_TOPIC), doubt=doubt, spread=spread),
+    )
+
+
+def _purgers(foundation: Foundation, workplace: Workplace) -> Sequence[SupervisedActor]:
+    pool = foundation.pool
+
+    def purger(kind: str, remains: DeletedRows, job: Callable[[UUID], NewJob], name: str = "") -> Purger:
+        return Purger(kind, Purge(foundation.unit_of_work, remains, job), workplace, name=name)
+
+    return (
         purger(organizations_domain.PURGE_JOB, PostgresDeletedOrganizations(pool), organizations_domain.purge_job),
         purger(services_domain.PURGE_JOB, PostgresDeletedServices(pool), services_domain.purge_job),
         purger(profile_fields_domain.PURGE_JOB, PostgresDeletedProfileFields(pool), profile_fields_domain.purge_job),
-        Purger(
-            FORGET_JOB,
-            Purge(foundation.unit_of_work, PostgresForgottenPeople(pool, foundation.keyring), forget_job),
-            workplace,
-            name="forgetter",
-        ),
-        AuditLinker(record.audit, rung_by(AUDIT_TOPIC), foundation.doorbell, spread=spread),
-        login_counter(platform.login_counter, spread=spread),
-        invitation_sweeper(tenancy.invitations, doubt=doubt, spread=spread),
-        registration_sweeper(identity.unverified_accounts, doubt=doubt, spread=spread),
-        DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, rung_by(WEBHOOK_TOPIC), metrics=metrics, spread=spread, traces=traces),
-        DeliveryDispatcher(
-            "logout_dispatcher", federation.deliveries, rung_by(LOGOUT_TOPIC), metrics=metrics, spread=spread, traces=traces
-        ),
+        purger(FORGET_JOB, PostgresForgottenPeople(pool, foundation.keyring), forget_job, name="forgetter"),
+    )
+
+
+def _dispatchers(
+    tenancy: Tenancy, federation: Federation, rung_by: Callable[[str], Mailbox], traced: PartsByName
+) -> Sequence[SupervisedActor]:
+    return (
+        DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, rung_by(WEBHOOK_TOPIC), **traced),
+        DeliveryDispatcher("logout_dispatcher", federation.deliveries, rung_by(LOGOUT_TOPIC), **traced),
         *(
-            DeliveryDispatcher(name, deliveries, rung_by(SIGNAL_TOPIC), metrics=metrics, spread=spread, traces=traces)
+            DeliveryDispatcher(name, deliveries, rung_by(SIGNAL_TOPIC), **traced)
             for name, deliveries in zip(SIGNAL_DISPATCHERS, federation.signal_deliveries, strict=True)
         ),
-        SignalPollWaker(federation.signal_polls, rung_by(SIGNAL_TOPIC), spread=spread),
-        own_text_comparer(tenancy.own_texts, spread=spread),
-        domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
-        domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),
-        domain_checker("resource_host_checker", services.resource_servers, metrics=metrics, spread=spread),
-        connection_refresher(tenancy.connection_refreshes, metrics=metrics, spread=spread),
-        directory_keeper(federation.directory_keeping, metrics=metrics, spread=spread),
-        Provisioner(federation.provisioning_keeping, rung_by(PROVISIONING_TOPIC), metrics=metrics, spread=spread),
-        SiemForwarder(tenancy.siem_export, foundation.doorbell, metrics=metrics, spread=spread, traces=traces),
-        BillingReconciler(
-            services.billing,
-            services.billing_reconciliation,
-            services.billing_inbox,
-            services.billing_mailbox,
-            metrics=metrics,
-            clock=clock,
-            spread=spread,
-        ),
-        OutboundWatcher(foundation.outbound_reach, foundation.hook_waits, metrics),
-        saml_certificate_watcher(federation.saml, spread=spread),
-        Janitor(housekeeping.sweeps(pool, **retentions), doubt=doubt, metrics=metrics, spread=spread),
-        StorageWatcher(platform.storage, metrics=metrics, spread=spread),
-        PartitionKeeper(platform.months, metrics=metrics, spread=spread),
-        MetricsRefresher(
-            metrics,
-            database=foundation.database,
-            gauges=platform.gauges,
-            key_ages=foundation.key_care.ages_of,
-            clock=clock,
-            spread=spread,
-        ),
+        SignalPollWaker(federation.signal_polls, rung_by(SIGNAL_TOPIC), spread=traced["spread"]),
     )

@@ -6,10 +6,21 @@ case takes here with its fields, so `tests/entrypoints/assembly/test_by_name.py`
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from core.frozen import Frozen, names_of
+from core.frozen import Frozen, names_of, values_of
 
 Family = TypeVar("Family", bound=Frozen)
 PartsByName = Mapping[str, Any]
+
+
+class MemberName(Frozen):
+    """As a part: the member of the family with this name."""
+
+    name: str
+
+
+def members_of(family: type[Frozen], other: Frozen) -> Mapping[str, object]:
+    """What another family has under the names of members of the family."""
+    return {name: value for name, value in values_of(other).items() if name in names_of(family)}
 
 
 def assembled(
@@ -35,7 +46,7 @@ def assembled(
 
     def found(name: str, part: str) -> object:
         if part in own.get(name, ()):
-            return own[name][part]
+            return member(taken.name) if isinstance(taken := own[name][part], MemberName) else taken
         if part in shared:
             return shared[part]
         if part == "lookup" and hasattr(stores, name):
@@ -45,7 +56,8 @@ def assembled(
             raise TypeError(f"{family.__name__}.{name}: nothing is named as its `{part}`")
         return member(other)
 
-    if unknown := [name for name in (*own, *made, *also_called.values()) if name not in kinds]:
+    meant = [part.name for parts in own.values() for part in parts.values() if isinstance(part, MemberName)]
+    if unknown := [name for name in (*own, *made, *also_called.values(), *meant) if name not in kinds]:
         raise TypeError(f"{family.__name__} has no {', '.join(unknown)}")
     if untaken := [f"{name}.{part}" for name in own for part in own[name] if name in made or part not in names_of(kinds[name])]:
         raise TypeError(f"nothing of {family.__name__} takes {', '.join(untaken)}")

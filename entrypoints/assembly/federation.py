@@ -1,6 +1,7 @@
 """Federation: signing in for other applications, as their OAuth, OpenID Connect and SAML provider, and directories."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from actors.provisioner import ProvisionerPace
 from actors.recorders import PresenceWriter, RefusalRecorder, ScimExchangeWriter
@@ -85,7 +86,8 @@ from core.usecases.tenancy.connections.trials import DirectorySurveys
 from core.usecases.tenancy.management_keys import KeyTokens
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileValues
-from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.by_name import PartsByName, assembled, members_of
+from entrypoints.assembly.foundation import Foundation, shared_parts
 from entrypoints.assembly.identity import Identity
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.settings import Settings
@@ -94,287 +96,71 @@ from ports.federation.signals import ClaimedStream, SignalPolls
 
 
 class Applications(Frozen, kw_only=True):
-    lookup: PostgresClients
+    client_lookup: PostgresClients
     clients: Clients
-    secret_presence: PresenceWriter[ClientSecretId]
-    documents: ClientDocuments
-    registrations: OpenRegistrations
+    client_secret_presence: PresenceWriter[ClientSecretId]
+    client_documents: ClientDocuments
+    open_registrations: OpenRegistrations
     documents_lookup: PostgresClientDocuments
     resources: PostgresResources
     encounters: PostgresEncounters
-    codes: AuthorizationCodes
+    authorization_codes: AuthorizationCodes
     asked: AskedAuthorizations
+    answers: AuthorizationAnswers
     authorizations: Authorizations
     afar_requests: BackchannelRequests
 
 
+# Use cases that others take by a shorter name.
+_ALSO_CALLED_OF_APPLICATIONS: Final = {
+    "codes": "authorization_codes",
+    "documents": "client_documents",
+    "registrations": "open_registrations",
+    "secret_presence": "client_secret_presence",
+}
+_ALSO_CALLED: Final = {"assertions": "identity_assertions", "codes": "authorization_codes", "polls": "signal_polls"}
+
+
 def assemble_applications(settings: Settings, foundation: Foundation, identity: Identity) -> Applications:
-    new_unit_of_work, pool, system = foundation.unit_of_work, foundation.pool, foundation.system
-    lookup = PostgresClients(pool)
-    secret_presence: PresenceWriter[ClientSecretId] = PresenceWriter(
+    """By the names of their parts, as in `assemble_federation`."""
+    pool, stores = foundation.pool, foundation.stores
+    client_secret_presence: PresenceWriter[ClientSecretId] = PresenceWriter(
         PostgresKeyUse(pool, CLIENT_SECRETS), foundation.metrics, spread=foundation.secrets.spread, name="client_secret_presence"
     )
-    clients = Clients(
-        lookup,
-        JwtClientAssertions(),
-        PostgresUsedAssertions(pool, foundation.ids),
-        foundation.key_sets,
-        PostgresKeptKeys(pool),
-        secret_presence,
-        clock=foundation.clock,
-        issuer=settings.public_url,
-        endpoints=assertion_endpoints(settings.public_url),
-    )
-    codes = AuthorizationCodes(new_unit_of_work, foundation.stores.authorization_codes, clients, identity.sessions, system=system)
-    encounters, resources, documents_lookup = PostgresEncounters(pool), PostgresResources(pool), PostgresClientDocuments(pool)
-    registrations = OpenRegistrations(
-        new_unit_of_work,
-        PostgresRegistrationKeys(pool, foundation.keyring, foundation.server_secrets),
-        foundation.keyring,
-        system,
-        is_open=settings.open_registration,
-    )
-    documents = ClientDocuments(
-        new_unit_of_work,
-        documents_lookup,
-        GuardedDocuments(foundation.outbound),
-        SharedWork(),
-        RememberedDocuments(),
-        foundation.shared_buckets,
-        registrations,
-        system,
-    )
-    asked = AskedAuthorizations(encounters, resources, documents, PostgresSignalOffers(pool), foundation.token_verifier)
-    answers = AuthorizationAnswers(
-        new_unit_of_work,
-        UnplacedClients(foundation.shared_buckets, system),
-        codes,
-        identity.sessions,
-        issuer=settings.public_url,
-        system=system,
-    )
-    return Applications(
-        lookup=lookup,
-        clients=clients,
-        secret_presence=secret_presence,
-        documents=documents,
-        registrations=registrations,
-        documents_lookup=documents_lookup,
-        resources=resources,
-        encounters=encounters,
-        codes=codes,
-        asked=asked,
-        authorizations=Authorizations(asked, documents, answers, identity.hook_asking, system),
-        afar_requests=BackchannelRequests(
-            new_unit_of_work,
-            foundation.stores.afar_requests,
-            encounters,
-            resources,
-            codes,
-            foundation.shared_buckets,
-            hooks=identity.hook_asking,
-            templates=foundation.mail_templates,
-            metrics=foundation.metrics,
-            system=system,
-            page=settings.public_url + BACKCHANNEL_PAGE,
-        ),
-    )
-
-
-class Directories(Frozen, kw_only=True):
-    tokens: ScimTokens
-    token_presence: PresenceWriter[ScimTokenId]
-    users: ScimUsers
-    groups: ScimGroups
-    teams: ScimTeams
-    settings: ScimSettings
-    exchanges: ScimExchanges
-    recorder: ScimExchangeWriter
-    runs: DirectoryRuns
-    keeping: DirectoryKeeping
-
-
-def assemble_directories(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Directories:
-    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
-    system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
-    exchanges = PostgresScimExchanges(pool)
-    # A directory may send many changes at once, and each change is short.
-    changes = ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))
-    token_presence: PresenceWriter[ScimTokenId] = PresenceWriter(
-        PostgresKeyUse(pool, SCIM_TOKENS), foundation.metrics, spread=spread, name="scim_token_presence"
-    )
-    members_address = users_address(settings.public_url)
-    values = ProfileValues(new_unit_of_work, stores.profile_values, clock)
-    reading = foundation.ldap_reading
-    return Directories(
-        tokens=ScimTokens(new_unit_of_work, PostgresScimTokens(pool), stores.setup_links, token_presence, system=system),
-        token_presence=token_presence,
-        users=ScimUsers(
-            changes,
-            stores.provisioned_users,
-            identity.accounts,
-            syntax=foundation.email_syntax,
-            buckets=foundation.shared_buckets,
-            turns=FairTurns(),
-            templates=foundation.mail_templates,
-            links=foundation.links,
-            values=values,
-            ownerships=ownerships,
-            system=system,
-        ),
-        groups=ScimGroups(changes, stores.provisioned_users, members_address=members_address, system=system),
-        teams=ScimTeams(changes, stores.directory_teams, members_address=members_address, system=system),
-        settings=ScimSettings(new_unit_of_work, stores.directory_teams, clock),
-        exchanges=ScimExchanges(exchanges),
-        recorder=ScimExchangeWriter(exchanges, foundation.metrics, spread=spread),
-        runs=DirectoryRuns(new_unit_of_work, stores.directory_runs, stores.directory_people, stores.upstream_providers, system),
-        keeping=DirectoryKeeping(
-            new_unit_of_work,
-            stores.directory_runs,
-            stores.directory_people,
-            identity.connection_lookup,
-            DirectorySurveys(identity.connection_lookup, foundation.ldap_directories, foundation.keyring),
-            reading,
-            RunChanges(new_unit_of_work, identity.accounts, values, foundation.mail_templates, system),
-            RunTeams(new_unit_of_work, stores.directory_people, stores.directory_teams, reading, system),
-            syntax=foundation.email_syntax,
-            templates=foundation.mail_templates,
-            metrics=foundation.metrics,
-            system=system,
-            base_url=settings.public_url,
-        ),
-    )
-
-
-class SamlRoom(Frozen, kw_only=True):
-    configurations: Saml
-    sign_in: SamlSignIn
-    logouts: SamlLogouts
-
-
-def assemble_saml(settings: Settings, foundation: Foundation, identity: Identity, facts: PostgresFacts) -> SamlRoom:
-    new_unit_of_work, system, clock = foundation.unit_of_work, foundation.system, foundation.clock
-    lookup, documents = PostgresSaml(foundation.pool), XmlDocuments(foundation.xml_threads, fair_turn)
-    messages = SamlMessages(
-        new_unit_of_work,
-        keyring=foundation.keyring,
-        metrics=foundation.metrics,
-        issuer=settings.public_url,
-        system=system,
-    )
-    return SamlRoom(
-        configurations=Saml(
-            new_unit_of_work,
-            lookup,
-            documents,
-            messages,
-            maker=RsaCertificates(),
-            keyring=foundation.keyring,
-            templates=foundation.mail_templates,
-            metrics=foundation.metrics,
-            system=system,
-        ),
-        sign_in=SamlSignIn(
-            new_unit_of_work,
-            lookup,
-            documents,
-            messages,
-            SamlVisits(lookup, facts, identity.presence, system),
-            SamlAnswers(new_unit_of_work, documents, messages, foundation.server_secrets, system),
-            hooks=identity.hook_asking,
-            flows=identity.flows,
-            server_secrets=foundation.server_secrets,
-            issuer=settings.public_url,
-            system=system,
-        ),
-        logouts=SamlLogouts(
-            new_unit_of_work,
-            lookup,
-            documents,
-            messages,
-            flows=identity.flows,
-            server_secrets=foundation.server_secrets,
-            clock=clock,
-            issuer=settings.public_url,
-        ),
-    )
-
-
-class TokenRoom(Frozen, kw_only=True):
-    grants: Grants
-    assertions: IdentityAssertions
-    workloads: Workloads
-    trusted_issuer_presence: PresenceWriter[TrustedIssuerId]
-
-
-def assemble_tokens(
-    settings: Settings, foundation: Foundation, identity: Identity, applications: Applications, key_tokens: KeyTokens
-) -> TokenRoom:
-    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
-    system = foundation.system
-    # To add a grant type, add a line here.
-    by_type: dict[str, Grant] = {
-        AUTHORIZATION_CODE: applications.codes.redeem,
-        REFRESH_TOKEN: RefreshGrant(identity.sessions, PostgresSignalCallers(pool)),
-        CIBA: applications.afar_requests.redeem,
+    lookup, documents_lookup = PostgresClients(pool), PostgresClientDocuments(pool)
+    made: Mapping[str, object] = {
+        "client_lookup": lookup,
+        "client_secret_presence": client_secret_presence,
+        "documents_lookup": documents_lookup,
+        "resources": PostgresResources(pool),
+        "encounters": PostgresEncounters(pool),
     }
-    exchanges = Exchanges(
-        new_unit_of_work,
-        stores.exchanges,
-        foundation.token_verifier,
-        foundation.token_signer,
-        foundation.metrics,
-        system=system,
-        issuer=settings.public_url,
-        access_lifetime=settings.access_token_lifetime,
-    )
-    assertions = IdentityAssertions(
-        new_unit_of_work,
-        PostgresIssuingConnections(pool),
-        PostgresUpstreamSignIn(pool),
-        foundation.upstreams,
-        signatures=foundation.assertions,
-        clients=applications.lookup,
-        resources=applications.resources,
-        devices=identity.devices,
-        realms=identity.realms,
-        sessions=identity.sessions,
-        signer=foundation.token_signer,
-        recorder=identity.connection_recorder,
-        metrics=foundation.metrics,
-        system=system,
-        issuer=settings.public_url,
-    )
-    grants = Grants(
-        by_type,
-        identity.sessions,
-        applications.resources,
-        exchanges,
-        assertions,
-        foundation.token_signer,
-        foundation.metrics,
-        system=system,
-        issuer=settings.public_url,
-        access_lifetime=settings.access_token_lifetime,
-    )
-    presence: PresenceWriter[TrustedIssuerId] = PresenceWriter(
-        PostgresKeyUse(pool, TRUSTED_ISSUERS), foundation.metrics, spread=foundation.secrets.spread, name="trusted_issuer_presence"
-    )
-    return TokenRoom(
-        grants=grants,
-        assertions=assertions,
-        workloads=Workloads(
-            stores.trusted_issuers,
-            applications.lookup,
-            foundation.assertions,
-            grants,
-            key_tokens,
-            presence,
-            metrics=foundation.metrics,
-            system=system,
-        ),
-        trusted_issuer_presence=presence,
-    )
+    own: Mapping[str, PartsByName] = {
+        "clients": {
+            "lookup": lookup,
+            "assertions": JwtClientAssertions(),
+            "used": PostgresUsedAssertions(pool, foundation.ids),
+            "key_sets": foundation.key_sets,
+            "kept_keys": PostgresKeptKeys(pool),
+            "endpoints": assertion_endpoints(settings.public_url),
+        },
+        "client_documents": {
+            "lookup": documents_lookup,
+            "source": GuardedDocuments(foundation.outbound),
+            "fetches": SharedWork(),
+            "new": RememberedDocuments(),
+        },
+        "open_registrations": {
+            "keys": PostgresRegistrationKeys(pool, foundation.keyring, foundation.server_secrets),
+            "is_open": settings.open_registration,
+        },
+        "authorization_codes": {"redemption": stores.authorization_codes},
+        "asked": {"signals": PostgresSignalOffers(pool)},
+        "answers": {"unplaced": UnplacedClients(foundation.shared_buckets, foundation.system)},
+        "afar_requests": {"requests": stores.afar_requests, "page": settings.public_url + BACKCHANNEL_PAGE},
+    }
+    shared = {**shared_parts(settings, foundation), "sessions": identity.sessions, "hooks": identity.hook_asking}
+    return assembled(Applications, stores, shared, own, made=made, also_called=_ALSO_CALLED_OF_APPLICATIONS)
 
 
 class Federation(Frozen, kw_only=True):
@@ -438,152 +224,213 @@ def assemble_federation(
     key_tokens: KeyTokens,
     user_key_presence: PresenceWriter[UserKeyId],
 ) -> Federation:
-    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
-    system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
+    """`own` is the table of what one use case takes; what it does not say is in `shared`, a store, or another member."""
+    pool, stores, spread = foundation.pool, foundation.stores, foundation.secrets.spread
     applications = assemble_applications(settings, foundation, identity)
-    tokens = assemble_tokens(settings, foundation, identity, applications, key_tokens)
-    directories = assemble_directories(settings, foundation, identity, ownerships)
-    # One for both: questions of both that come at once share a round trip.
-    facts = PostgresFacts(pool)
-    saml = assemble_saml(settings, foundation, identity, facts)
-    refusals = PostgresAuthorizationRefusals(pool)
-    signal_polls = PostgresSignalPolls(pool)
-    return Federation(
-        clients=applications.clients,
-        client_documents=applications.documents,
-        open_registrations=applications.registrations,
-        client_origins=ClientOrigins(PostgresClientOrigins(pool), clock),
-        authorization_codes=applications.codes,
-        grants=tokens.grants,
-        workloads=tokens.workloads,
-        identity_assertions=tokens.assertions,
-        trusted_issuer_presence=tokens.trusted_issuer_presence,
-        given_sessions=GivenSessions(
+    refusals, exchanges = PostgresAuthorizationRefusals(pool), PostgresScimExchanges(pool)
+    token_presence: PresenceWriter[ScimTokenId] = PresenceWriter(
+        PostgresKeyUse(pool, SCIM_TOKENS), foundation.metrics, spread=spread, name="scim_token_presence"
+    )
+    issuer_presence: PresenceWriter[TrustedIssuerId] = PresenceWriter(
+        PostgresKeyUse(pool, TRUSTED_ISSUERS), foundation.metrics, spread=spread, name="trusted_issuer_presence"
+    )
+    made: Mapping[str, object] = {
+        **members_of(Federation, applications),
+        **_deliveries(settings, foundation),
+        "client_origins": ClientOrigins(PostgresClientOrigins(pool), foundation.clock),
+        "given_sessions": GivenSessions(
             applications.clients,
-            applications.lookup,
+            applications.client_lookup,
             PostgresGivenSessions(pool),
             foundation.token_verifier,
             identity.sessions,
             documents=applications.documents_lookup,
             issuer=settings.public_url,
         ),
-        device_flow=DeviceFlow(
-            new_unit_of_work,
-            stores.device_codes,
-            clients=applications.clients,
-            client_lookup=applications.lookup,
-            resources=applications.resources,
-            devices=identity.devices,
-            admission=identity.admission,
-            hooks=identity.hook_asking,
-            sessions=identity.sessions,
-            buckets=foundation.shared_buckets,
-            server_secrets=foundation.server_secrets,
-            metrics=foundation.metrics,
-            system=system,
-            activation_page=settings.public_url + ACTIVATION_PAGE,
-        ),
-        afar_requests=applications.afar_requests,
-        authorizations=applications.authorizations,
-        pushed_requests=PushedRequests(applications.asked, PostgresPushedRequests(pool), system),
-        consents=Consents(new_unit_of_work, stores.consents),
-        agent_grants=AgentGrants(new_unit_of_work, stores.consents, foundation.clock),
-        logouts=Logouts(applications.encounters, foundation.token_verifier),
-        logout_notices=LogoutNotices(PostgresLogoutNotices(pool)),
-        deliveries=Deliveries(
-            LogoutReceivers(foundation.token_signer, foundation.metrics, system, settings.public_url),
-            PostgresDeliveryQueue(pool, LOGOUTS),
-            foundation.outbound,
-            clock,
-            spread,
-            foundation.outbound_reach,
-        ),
-        signals=ServiceSignals(new_unit_of_work, stores.signals, system),
-        signal_log=SignalLog(new_unit_of_work, PostgresSignalLog(pool), clock),
-        signal_streams=SignalStreams(
-            new_unit_of_work,
-            stores.signals,
-            PostgresSignalCallers(pool),
-            foundation.token_verifier,
-            foundation.outbound,
-            foundation.keyring,
-            system,
-            settings.public_url,
-        ),
-        signal_polls=signal_polls,
-        polled_streams=PolledStreams(
-            stores.signals,
-            PostgresSignalCallers(pool),
-            signal_polls,
-            foundation.token_signer,
-            foundation.metrics,
-            settings.public_url,
-        ),
-        signal_deliveries=[
+        "signal_polls": PostgresSignalPolls(pool),
+        "scim_token_presence": token_presence,
+        "trusted_issuer_presence": issuer_presence,
+        "scim_recorder": ScimExchangeWriter(exchanges, foundation.metrics, spread=spread),
+        "refusal_recorder": RefusalRecorder(refusals, foundation.metrics, spread=spread),
+    }
+    own: Mapping[str, PartsByName] = {
+        **_own_of_applications(settings, foundation, identity, applications, user_key_presence),
+        **_own_of_tokens(settings, foundation, identity, applications),
+        **_own_of_saml(settings, foundation, identity),
+        **_own_of_signals(foundation),
+        **_own_of_directories(settings, foundation, identity, ownerships),
+        **_own_of_provisioning(foundation),
+        "workloads": {
+            "rules": stores.trusted_issuers,
+            "clients": applications.client_lookup,
+            "key_tokens": key_tokens,
+            "presence": issuer_presence,
+        },
+        "scim_tokens": {"lookup": PostgresScimTokens(pool), "drafts": stores.setup_links, "presence": token_presence},
+        "scim_exchanges": {"store": exchanges},
+        "authorization_refusals": {"store": refusals},
+    }
+    return assembled(Federation, stores, _shared(settings, foundation, identity, applications), own, made=made, also_called=_ALSO_CALLED)
+
+
+def _shared(settings: Settings, foundation: Foundation, identity: Identity, applications: Applications) -> PartsByName:
+    """What several use cases take by the same name."""
+    return {
+        **shared_parts(settings, foundation),
+        "accounts": identity.accounts,
+        "admission": identity.admission,
+        "asked": applications.asked,
+        "client_lookup": applications.client_lookup,
+        "devices": identity.devices,
+        "encounters": applications.encounters,
+        "flows": identity.flows,
+        "hooks": identity.hook_asking,
+        "realms": identity.realms,
+        "recorder": identity.connection_recorder,
+        "resources": applications.resources,
+        "sessions": identity.sessions,
+    }
+
+
+def _deliveries(settings: Settings, foundation: Foundation) -> Mapping[str, object]:
+    pool, reach = foundation.pool, foundation.outbound_reach
+    outbound, clock, spread = foundation.outbound, foundation.clock, foundation.secrets.spread
+    logouts = LogoutReceivers(foundation.token_signer, foundation.metrics, foundation.system, settings.public_url)
+    return {
+        "deliveries": Deliveries(logouts, PostgresDeliveryQueue(pool, LOGOUTS), outbound, clock, spread, reach),
+        "signal_deliveries": [
             Deliveries(
                 SignalReceivers(foundation.keyring, foundation.token_signer, foundation.metrics, settings.public_url),
                 PostgresDeliveryQueue(pool, tables),
-                foundation.outbound,
+                outbound,
                 clock,
                 spread,
-                foundation.outbound_reach,
+                reach,
             )
             for tables in (SIGNALS, SESSION_SIGNALS)
         ],
-        scim_tokens=directories.tokens,
-        scim_token_presence=directories.token_presence,
-        client_secret_presence=applications.secret_presence,
-        scim_users=directories.users,
-        scim_groups=directories.groups,
-        scim_teams=directories.teams,
-        scim_settings=directories.settings,
-        scim_exchanges=directories.exchanges,
-        scim_recorder=directories.recorder,
-        directory_runs=directories.runs,
-        directory_keeping=directories.keeping,
-        provisioning=ProvisioningConnections(
-            new_unit_of_work,
-            stores.provisioning,
-            stores.provisioning_runs,
-            stores.provisioned_people,
-            foundation.keyring,
-            foundation.outbound,
-            system,
-            settings.public_url,
-        ),
-        provisioning_runs=ProvisioningRuns(new_unit_of_work, stores.provisioning_runs, stores.provisioned_people, system),
-        provisioning_keeping=ProvisioningKeeping(
-            new_unit_of_work,
-            stores.provisioning_runs,
-            stores.provisioned_people,
-            ScimClient(foundation.outbound, clock),
-            ProvisionerPace(fair_turn),
-            foundation.keyring,
-            foundation.mail_templates,
-            foundation.metrics,
-            system,
-            settings.public_url,
-            foundation.outbound_reach,
-        ),
-        authorization_refusals=AuthorizationRefusals(refusals),
-        awaited_sign_ins=AwaitedSignIns(PostgresAwaitedSignIns(pool), clock, system.ids),
-        refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=spread),
-        token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime, FairTurns()),
-        userinfo=Userinfo(facts, settings.public_url),
-        proxy_checks=ProxyChecks(
-            PostgresProxies(pool),
-            applications.lookup,
-            applications.codes,
-            identity.sessions,
-            foundation.token_verifier,
-            RememberedAssertions(foundation.token_signer),
-            identity.presence,
-            user_key_presence,
-            applications.secret_presence,
-            system,
-            settings.public_url,
-        ),
-        saml=saml.configurations,
-        saml_sign_in=saml.sign_in,
-        saml_logouts=saml.logouts,
+    }
+
+
+def _own_of_applications(
+    settings: Settings, foundation: Foundation, identity: Identity, applications: Applications, user_key_presence: PresenceWriter[UserKeyId]
+) -> Mapping[str, PartsByName]:
+    pool, stores = foundation.pool, foundation.stores
+    return {
+        "device_flow": {"codes": stores.device_codes, "activation_page": settings.public_url + ACTIVATION_PAGE},
+        "pushed_requests": {"store": PostgresPushedRequests(pool)},
+        "agent_grants": {"lookup": stores.consents},
+        "logout_notices": {"lookup": PostgresLogoutNotices(pool)},
+        "awaited_sign_ins": {"store": PostgresAwaitedSignIns(pool)},
+        "token_previews": {"lookup": PostgresTokenPreviews(pool), "turns": FairTurns()},
+        "proxy_checks": {
+            "lookup": PostgresProxies(pool),
+            "clients": applications.client_lookup,
+            "assertions": RememberedAssertions(foundation.token_signer),
+            "presence": identity.presence,
+            "key_presence": user_key_presence,
+            "secret_presence": applications.client_secret_presence,
+        },
+    }
+
+
+def _own_of_tokens(settings: Settings, foundation: Foundation, identity: Identity, applications: Applications) -> Mapping[str, PartsByName]:
+    pool = foundation.pool
+    # To add a grant type, add a line here.
+    by_type: dict[str, Grant] = {
+        AUTHORIZATION_CODE: applications.authorization_codes.redeem,
+        REFRESH_TOKEN: RefreshGrant(identity.sessions, PostgresSignalCallers(pool)),
+        CIBA: applications.afar_requests.redeem,
+    }
+    exchanges = Exchanges(
+        foundation.unit_of_work,
+        foundation.stores.exchanges,
+        foundation.token_verifier,
+        foundation.token_signer,
+        foundation.metrics,
+        system=foundation.system,
+        issuer=settings.public_url,
+        access_lifetime=settings.access_token_lifetime,
     )
+    return {
+        "grants": {"grants": by_type, "exchanges": exchanges},
+        "identity_assertions": {
+            "connections": PostgresIssuingConnections(pool),
+            "lookup": PostgresUpstreamSignIn(pool),
+            "clients": applications.client_lookup,
+        },
+    }
+
+
+def _own_of_saml(settings: Settings, foundation: Foundation, identity: Identity) -> Mapping[str, PartsByName]:
+    new_unit_of_work, system = foundation.unit_of_work, foundation.system
+    # One for both: questions of both that come at once share a round trip.
+    facts = PostgresFacts(foundation.pool)
+    lookup, documents = PostgresSaml(foundation.pool), XmlDocuments(foundation.xml_threads, fair_turn)
+    messages = SamlMessages(
+        new_unit_of_work, keyring=foundation.keyring, metrics=foundation.metrics, issuer=settings.public_url, system=system
+    )
+    parts = {"lookup": lookup, "documents": documents, "messages": messages}
+    return {
+        "userinfo": {"facts": facts},
+        "saml": {**parts, "maker": RsaCertificates()},
+        "saml_sign_in": {
+            **parts,
+            "visits": SamlVisits(lookup, facts, identity.presence, system),
+            "answers": SamlAnswers(new_unit_of_work, documents, messages, foundation.server_secrets, system),
+        },
+        "saml_logouts": parts,
+    }
+
+
+def _own_of_signals(foundation: Foundation) -> Mapping[str, PartsByName]:
+    pool, store = foundation.pool, foundation.stores.signals
+    return {
+        "signals": {"store": store},
+        "signal_log": {"lookup": PostgresSignalLog(pool)},
+        "signal_streams": {"store": store, "callers": PostgresSignalCallers(pool)},
+        "polled_streams": {"store": store, "callers": PostgresSignalCallers(pool)},
+    }
+
+
+def _own_of_directories(
+    settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships
+) -> Mapping[str, PartsByName]:
+    new_unit_of_work, stores, system = foundation.unit_of_work, foundation.stores, foundation.system
+    reading, connections = foundation.ldap_reading, identity.connection_lookup
+    values = ProfileValues(new_unit_of_work, stores.profile_values, foundation.clock)
+    # A directory may send many changes at once, and each change is short.
+    changing = {"changes": ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))}
+    grouping = {**changing, "members_address": users_address(settings.public_url)}
+    return {
+        "scim_users": {
+            **changing,
+            "lookup": stores.provisioned_users,
+            "turns": FairTurns(),
+            "values": values,
+            "ownerships": ownerships,
+        },
+        "scim_groups": {**grouping, "lookup": stores.provisioned_users},
+        "scim_teams": {**grouping, "lookup": stores.directory_teams},
+        "scim_settings": {"lookup": stores.directory_teams},
+        "directory_runs": {"people": stores.directory_people, "providers": stores.upstream_providers},
+        "directory_keeping": {
+            "runs": stores.directory_runs,
+            "people": stores.directory_people,
+            "lookup": connections,
+            "surveys": DirectorySurveys(connections, foundation.ldap_directories, foundation.keyring),
+            "reading": reading,
+            "changes": RunChanges(new_unit_of_work, identity.accounts, values, foundation.mail_templates, system),
+            "teams": RunTeams(new_unit_of_work, stores.directory_people, stores.directory_teams, reading, system),
+        },
+    }
+
+
+def _own_of_provisioning(foundation: Foundation) -> Mapping[str, PartsByName]:
+    stores = foundation.stores
+    working = {"runs": stores.provisioning_runs, "people": stores.provisioned_people}
+    return {
+        "provisioning": {**working, "store": stores.provisioning},
+        "provisioning_runs": {"people_there": stores.provisioned_people},
+        "provisioning_keeping": {**working, "far": ScimClient(foundation.outbound, foundation.clock), "pace": ProvisionerPace(fair_turn)},
+    }

@@ -17,9 +17,9 @@ from adapters.mail.templates import ShippedMailTemplates
 from adapters.mail.transports import GuardedPost
 from adapters.mail_address import LibraryEmailSyntax
 from adapters.metrics import PrometheusMetrics
-from adapters.outbound.client import Trust
+from adapters.outbound.client import GuardedClient, PlainClient, Trust
 from adapters.outbound.client_documents import GuardedKeySets
-from adapters.outbound.dialer import SystemNames
+from adapters.outbound.dialer import Dialer, SystemNames
 from adapters.postgres.branding import PostgresBrandings, PostgresInstallationWords
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.driver.listener import APPLICATION_NAME
@@ -50,6 +50,7 @@ from core.usecases.key_proofs import KeyProofs
 from core.usecases.keys import KeyCare, Reencryption, SigningKeys, stored
 from core.usecases.outbound_reach import OutboundReach
 from core.usecases.tenancy.hook_asking import HookWaits
+from entrypoints.assembly.by_name import PartsByName
 from entrypoints.assembly.configured import (
     direct_client,
     guarded_client,
@@ -139,27 +140,67 @@ class Foundation(Frozen, kw_only=True):
         return self.system.secrets
 
 
+def shared_parts(settings: Settings, foundation: Foundation) -> PartsByName:
+    """What use cases of every family take by the same name."""
+    return {
+        "unit_of_work": foundation.unit_of_work,
+        "system": foundation.system,
+        "clock": foundation.clock,
+        "ids": foundation.ids,
+        "spread": foundation.secrets.spread,
+        "metrics": foundation.metrics,
+        "keyring": foundation.keyring,
+        "server_secrets": foundation.server_secrets,
+        "outbound": foundation.outbound,
+        "reach": foundation.outbound_reach,
+        "buckets": foundation.shared_buckets,
+        "brandings": foundation.brandings,
+        "templates": foundation.mail_templates,
+        "links": foundation.links,
+        "syntax": foundation.email_syntax,
+        "signer": foundation.token_signer,
+        "verifier": foundation.token_verifier,
+        "signatures": foundation.assertions,
+        "protocols": foundation.upstreams,
+        "base_url": settings.public_url,
+        "issuer": settings.public_url,
+        "access_lifetime": settings.access_token_lifetime,
+    }
+
+
 @cache
 def _version() -> str:
     """The version in the metadata of the installed package, which does not change while a process runs."""
     return version("postern")
 
 
+class _Calling(Frozen):
+    """What calls other hosts, and what finds them."""
+
+    names: SystemNames
+    dialer: Dialer
+    trust: Trust
+    outbound: GuardedClient
+    operators_outbound: PlainClient
+    inside: GuardedClient
+    direct: PlainClient
+
+
 @asynccontextmanager
 async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
     """Needs the address of the database, but not the database itself: while the database is down, each use of it raises `Unavailable`."""
-    clock, ids = SystemClock(), SystemIds()
-    metrics = PrometheusMetrics()
-    keyring = key_ring(settings)
-    mail = mail_transport(settings)
-    names = SystemNames()
+    metrics, keyring, mail, names = PrometheusMetrics(), key_ring(settings), mail_transport(settings), SystemNames()
     dialer = guarded_dialer(settings, names)
-    outbound, operators_outbound = guarded_client(settings, dialer), plain_client(settings, names)
-    inside, direct = inside_client(settings, names), direct_client(settings, names)
-    # Mail needs a `Trust` of its own, because the HTTP client writes its protocol into the TLS context.
-    trust = Trust(settings.outbound_ca_file)
-    links = Links(settings.public_url, settings.public_frontend_url)
-    lock_links = LockLinks(keyring, links, clock)
+    calling = _Calling(
+        names,
+        dialer,
+        # Mail needs a `Trust` of its own, because the HTTP client writes its protocol into the TLS context.
+        Trust(settings.outbound_ca_file),
+        guarded_client(settings, dialer),
+        plain_client(settings, names),
+        inside_client(settings, names),
+        direct_client(settings, names),
+    )
     target = conninfo(settings)
     pool = Pool(target, max_size=settings.pool_size, on_wait=metrics.pool_waited)
     try:
@@ -168,69 +209,99 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         except psycopg.OperationalError as error:
             log.warning("database_away", error=" ".join(str(error).split()))
         doorbell = PostgresDoorbell(target, pool, application_name=f"{APPLICATION_NAME} {_version()}")
-        new_unit_of_work = unit_of_work(pool, ids, clock, keyring, doorbell)
-        known_keys = KeyCache(stored(new_unit_of_work), keyring)
-        tenants_calls = Calls(outbound, inside)
-        xml_threads = XmlThreads()
-        directory_documents = XmlServiceProviderDocuments(xml_threads, fair_turn)
-        ldap_directories = LdapOnFirstUse(dialer.connect, trust.context)
-        signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
-        server_secrets = PostgresServerSecrets(pool, keyring, clock)
-        installation_words = KeptInstallationWords(PostgresInstallationWords(pool), clock)
-        yield Foundation(
-            version=_version(),
-            public_url=settings.public_url,
-            security_contacts=settings.security_contact or (),
-            system=System(clock, ids, SystemSecrets()),
-            metrics=metrics,
-            scrapes=Scrapes(metrics, settings.metrics_token),
-            pool=pool,
-            stores=Stores(Statements(pool, doorbell.ring_here)),
-            database=PostgresDatabase(pool, clock, settings.standby_reads),
-            unit_of_work=new_unit_of_work,
-            jobs=PostgresJobQueue(pool, keyring),
-            dead_jobs=GivenUpJobs(new_unit_of_work, PostgresJobQueue(pool, keyring)),
-            doorbell=doorbell,
-            shared_buckets=PostgresBuckets(pool) if settings.rate_limits else UnlimitedBuckets(),
-            keyring=keyring,
-            server_secrets=server_secrets,
-            email_syntax=LibraryEmailSyntax(),
-            brandings=PostgresBrandings(pool),
-            installation_words=installation_words,
-            mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url, lock_links, installation_words),
-            shipped_words=ShippedTexts(),
-            lock_links=lock_links,
-            mail=mail,
-            outbound=outbound,
-            outbound_reach=OutboundReach(clock),
-            hook_waits=HookWaits(clock),
-            key_sets=GuardedKeySets(outbound),
-            upstreams=Upstreams(
-                Calls(operators_outbound, operators_outbound),
-                tenants_calls,
-                SamlDirectories(directory_documents, PostgresConnections(pool), keyring, clock, settings.public_url),
-                LdapPasswordPages(ldap_directories, PostgresConnections(pool), keyring, settings.public_url),
-                answers=WaitingAnswers(PostgresPostedAnswers(pool), keyring),
-                clock=clock,
-            ),
-            assertions=JwtAssertionSignatures(tenants_calls),
-            xml_threads=xml_threads,
-            directory_documents=directory_documents,
-            ldap_directories=ldap_directories,
-            ldap_reading=LdapReadingOnFirstUse(dialer.connect, trust.context),
-            text_records=names,
-            organization_post=GuardedPost(dialer.connect, dialer.permits, trust.context, clock),
-            operators_outbound=operators_outbound,
-            links=links,
-            signing_keys=signing_keys,
-            key_care=KeyCare(signing_keys, keyring, clock),
-            reencryption=Reencryption(keyring, PostgresSealedColumns(pool, keyring)),
-            token_signer=JwtSigner(known_keys),
-            token_verifier=JwtVerifier(known_keys, settings.public_url, clock),
-            key_proofs=KeyProofs(JwtKeyProofs(), PostgresUsedKeyProofs(pool), server_secrets, clock, NonceRule(settings.dpop_nonces)),
-            tracing=tracing(settings, direct, metrics, clock, _version()),
-        )
+        yield _assembled(settings, metrics, keyring, mail, calling=calling, pool=pool, doorbell=doorbell)
     finally:
-        for client in (outbound, operators_outbound, inside, direct):
+        for client in (calling.outbound, calling.operators_outbound, calling.inside, calling.direct):
             await client.aclose()
         await pool.aclose()
+
+
+def _assembled(
+    settings: Settings,
+    metrics: PrometheusMetrics,
+    keyring: AesGcmKeyRing,
+    mail: MailTransport,
+    *,
+    calling: _Calling,
+    pool: Pool,
+    doorbell: PostgresDoorbell,
+) -> Foundation:
+    system = System(SystemClock(), SystemIds(), SystemSecrets())
+    clock = system.clock
+    links = Links(settings.public_url, settings.public_frontend_url)
+    lock_links = LockLinks(keyring, links, clock)
+    new_unit_of_work = unit_of_work(pool, system.ids, clock, keyring, doorbell)
+    installation_words = KeptInstallationWords(PostgresInstallationWords(pool), clock)
+    return Foundation(
+        version=_version(),
+        public_url=settings.public_url,
+        security_contacts=settings.security_contact or (),
+        system=system,
+        metrics=metrics,
+        scrapes=Scrapes(metrics, settings.metrics_token),
+        pool=pool,
+        stores=Stores(Statements(pool, doorbell.ring_here)),
+        database=PostgresDatabase(pool, clock, settings.standby_reads),
+        unit_of_work=new_unit_of_work,
+        jobs=PostgresJobQueue(pool, keyring),
+        dead_jobs=GivenUpJobs(new_unit_of_work, PostgresJobQueue(pool, keyring)),
+        doorbell=doorbell,
+        shared_buckets=PostgresBuckets(pool) if settings.rate_limits else UnlimitedBuckets(),
+        keyring=keyring,
+        email_syntax=LibraryEmailSyntax(),
+        brandings=PostgresBrandings(pool),
+        installation_words=installation_words,
+        mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url, lock_links, installation_words),
+        shipped_words=ShippedTexts(),
+        lock_links=lock_links,
+        mail=mail,
+        links=links,
+        outbound_reach=OutboundReach(clock),
+        hook_waits=HookWaits(clock),
+        tracing=tracing(settings, calling.direct, metrics, clock, _version()),
+        **_keys(settings, pool, keyring, clock, new_unit_of_work),
+        **_calls(settings, calling, pool, keyring, clock),
+    )
+
+
+def _keys(settings: Settings, pool: Pool, keyring: AesGcmKeyRing, clock: Clock, new_unit_of_work: UnitOfWorkFactory) -> PartsByName:
+    known_keys = KeyCache(stored(new_unit_of_work), keyring)
+    signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
+    server_secrets = PostgresServerSecrets(pool, keyring, clock)
+    return {
+        "server_secrets": server_secrets,
+        "signing_keys": signing_keys,
+        "key_care": KeyCare(signing_keys, keyring, clock),
+        "reencryption": Reencryption(keyring, PostgresSealedColumns(pool, keyring)),
+        "token_signer": JwtSigner(known_keys),
+        "token_verifier": JwtVerifier(known_keys, settings.public_url, clock),
+        "key_proofs": KeyProofs(JwtKeyProofs(), PostgresUsedKeyProofs(pool), server_secrets, clock, NonceRule(settings.dpop_nonces)),
+    }
+
+
+def _calls(settings: Settings, calling: _Calling, pool: Pool, keyring: AesGcmKeyRing, clock: Clock) -> PartsByName:
+    dialer, context, outbound = calling.dialer, calling.trust.context, calling.outbound
+    tenants_calls = Calls(outbound, calling.inside)
+    xml_threads = XmlThreads()
+    directory_documents = XmlServiceProviderDocuments(xml_threads, fair_turn)
+    ldap_directories = LdapOnFirstUse(dialer.connect, context)
+    return {
+        "outbound": outbound,
+        "operators_outbound": calling.operators_outbound,
+        "text_records": calling.names,
+        "key_sets": GuardedKeySets(outbound),
+        "upstreams": Upstreams(
+            Calls(calling.operators_outbound, calling.operators_outbound),
+            tenants_calls,
+            SamlDirectories(directory_documents, PostgresConnections(pool), keyring, clock, settings.public_url),
+            LdapPasswordPages(ldap_directories, PostgresConnections(pool), keyring, settings.public_url),
+            answers=WaitingAnswers(PostgresPostedAnswers(pool), keyring),
+            clock=clock,
+        ),
+        "assertions": JwtAssertionSignatures(tenants_calls),
+        "xml_threads": xml_threads,
+        "directory_documents": directory_documents,
+        "ldap_directories": ldap_directories,
+        "ldap_reading": LdapReadingOnFirstUse(dialer.connect, context),
+        "organization_post": GuardedPost(dialer.connect, dialer.permits, context, clock),
+    }

@@ -1,31 +1,25 @@
 """Identity: people's accounts, sign-in, and the sessions and tokens of signed-in people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from typing import Final
 
 import trio
 
 from actors.hooks_beside import HookBesideAsker
 from actors.recorders import ConnectionExchangeWriter, PresenceWriter
 from adapters.crypto.known_passwords.filters import WatchedFilter
-from adapters.postgres.federation.facts import PostgresFacts
-from adapters.postgres.identity.accounts import PostgresAccountSummaries
-from adapters.postgres.identity.proofs.account_passwords import PostgresForeignHashes, PostgresPuzzles
-from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
-from adapters.postgres.identity.sessions.sessions import PostgresOwnSessions, PostgresPresence
-from adapters.postgres.identity.upstream.connections import PostgresPostedAnswers
-from adapters.system import is_time_zone
+from adapters.postgres.identity.sessions.sessions import PostgresPresence
 from core.domain.identifiers import SessionId
-from core.domain.identity.guards.traffic import BusyPlaces
 from core.frozen import Frozen
 from core.usecases.identity.account_endings import AccountLocks, UnverifiedAccounts
 from core.usecases.identity.account_mails import AccountMails, MailedCodes
-from core.usecases.identity.account_passwords import AccountPasswords, ForeignHashes
+from core.usecases.identity.account_passwords import AccountPasswords, ForeignHashes, PasswordRules
 from core.usecases.identity.accounts import Accounts, AccountSummaries
 from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
-from core.usecases.identity.guards.guesses import Guesses
+from core.usecases.identity.guards.guesses import Guesses, NoticedOrigins
 from core.usecases.identity.guards.puzzles import Puzzles, Widgets
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.login_events import LoginEvents
@@ -53,16 +47,20 @@ from core.usecases.tenancy.hook_asking import HookAsking
 from core.usecases.tenancy.join_requests import JoinByDomain
 from entrypoints.assembly.accounts import (
     SignInTraces,
-    UpstreamParts,
-    assemble_accounts,
+    account_locks,
     assemble_known_passwords,
-    assemble_sign_ins,
+    assemble_registrations,
     assemble_upstream,
     assemble_widgets,
     open_traces,
+    own_of_accounts,
+    own_of_guards,
+    own_of_sign_ins,
+    own_of_upstream,
 )
+from entrypoints.assembly.by_name import PartsByName, assembled, members_of
 from entrypoints.assembly.configured import password_hasher
-from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.foundation import Foundation, shared_parts
 from entrypoints.settings import Settings
 from ports.crypto import PasswordHasher
 from ports.identity.upstream import ConnectionLookup
@@ -135,168 +133,46 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
         yield _assembled(settings, foundation, decline, passwords, traces)
 
 
+# Use cases that others take by a shorter name.
+_ALSO_CALLED: Final = {
+    "beside": "hooks_beside",
+    "budgets": "mail_budgets",
+    "codes": "mailed_codes",
+    "hooks": "hook_asking",
+    "proofs": "upstream_proofs",
+    "way_back": "installation_way_back",
+}
+
+
 def _assembled(settings: Settings, foundation: Foundation, decline: Declining, passwords: PasswordHasher, traces: SignInTraces) -> Identity:
-    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
-    system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
-    devices, login_events = traces.devices, traces.login_events
-    upstream = assemble_upstream(settings, foundation)
-    known = assemble_known_passwords(settings, foundation)
-    sign_ins = assemble_sign_ins(settings, foundation, passwords, known, traces=traces, upstream=upstream)
-    room = assemble_accounts(settings, foundation, passwords, known, sign_ins=sign_ins, upstream=upstream)
-    sessions = _sessions(settings, foundation)
-    flows = Flows(new_unit_of_work, stores.flows, system)
-    profiles = Profiles(new_unit_of_work, foundation.shared_buckets, foundation.server_secrets, clock, is_time_zone)
-    upstream_proofs = UpstreamProofs(
-        new_unit_of_work,
-        upstream.lookup,
-        linked=upstream.linked,
-        profiles=profiles,
-        grants=upstream.grants,
-        realms=upstream.realms,
-        devices=devices,
-        login_events=login_events,
-        email_syntax=foundation.email_syntax,
-        registrations=room.registrations,
-        newcomers=upstream.newcomers,
-        metrics=foundation.metrics,
-        system=system,
-    )
-    return Identity(
-        passwords=passwords,
-        foreign_hashes=ForeignHashes(PostgresForeignHashes(pool), passwords, foundation.metrics),
-        password_filter=known.filter,
-        accounts=room.accounts,
-        address_proofs=room.address_proofs,
-        unverified_accounts=UnverifiedAccounts(new_unit_of_work, system, settings.unverified_account_retention),
-        account_passwords=room.passwords,
-        account_locks=room.locks,
-        account_mails=room.mails,
-        mail_budgets=room.budgets,
-        registrations=room.registrations,
-        terms=TermsOfPeople(new_unit_of_work, stores.terms, foundation.metrics, clock),
-        displaced_sessions=DisplacedSessions(new_unit_of_work, foundation.mail_templates, foundation.shared_buckets),
-        mailed_codes=sign_ins.mailed_codes,
-        mailed_proofs=sign_ins.mailed_proofs,
-        account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
-        profiles=profiles,
-        pictures=Pictures(new_unit_of_work, stores.pictures, system),
-        devices=devices,
-        mfa=sign_ins.mfa,
-        login_events=login_events,
-        sessions=sessions,
-        own_sessions=OwnSessions(new_unit_of_work, PostgresOwnSessions(pool), clock),
-        presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=spread),
-        impersonations=Impersonations(new_unit_of_work, sessions, foundation.ids),
-        privacy=Privacy(new_unit_of_work, stores.privacy, decline, most_logins=settings.export_login_events, system=system),
-        realms=upstream.realms,
-        joining=sign_ins.joining,
-        admission=sign_ins.admission,
-        hook_asking=sign_ins.hook_asking,
-        hooks_beside=sign_ins.hooks_beside,
-        installation_way_back=sign_ins.admission.way_back,
-        sign_in=SignIn(
-            passwords=sign_ins.password_proofs,
-            passkeys=sign_ins.passkey_proofs,
-            devices=devices,
-            admission=sign_ins.admission,
-            sessions=sessions,
-            signer=foundation.token_signer,
-            verifier=foundation.token_verifier,
-            issuer=settings.public_url,
-        ),
-        flows=flows,
-        puzzles=_puzzles(settings, foundation),
-        guesses=sign_ins.guesses,
-        widgets=assemble_widgets(settings, foundation),
-        sign_in_links=sign_ins.links,
-        passkeys=sign_ins.passkeys,
-        passkey_proofs=sign_ins.passkey_proofs,
-        browser_sessions=BrowserSessions(
-            passwords=sign_ins.password_proofs,
-            devices=devices,
-            admission=sign_ins.admission,
-            sessions=sessions,
-            flows=flows,
-            links=sign_ins.links,
-            passkeys=sign_ins.passkey_proofs,
-            server_secrets=foundation.server_secrets,
-            clock=clock,
-        ),
-        journeys=upstream.journeys,
-        connection_lookup=upstream.connections,
-        connection_recorder=upstream.recorder,
-        upstream_proofs=upstream_proofs,
-        newcomers=NewcomerProofs(
-            new_unit_of_work,
-            upstream.lookup,
-            upstream.newcomers,
-            upstream.providers,
-            upstream_proofs,
-            room.registrations,
-            room.budgets,
-            foundation.shared_buckets,
-            foundation.mail_templates,
-            foundation.server_secrets,
-            system,
-        ),
-        posted_answers=PostedAnswers(PostgresPostedAnswers(foundation.pool), foundation.keyring, system, settings.public_url),
-        further_offers=upstream.providers.further,
-        identities=Identities(
-            new_unit_of_work,
-            stores.identities,
-            upstream.lookup,
-            linked=upstream.linked,
-            providers=upstream.providers,
-            grants=upstream.grants,
-            devices=devices,
-            clock=clock,
-        ),
-        link_requests=LinkRequests(upstream.lookup, journeys=upstream.journeys, server_secrets=foundation.server_secrets, clock=clock),
-        repeated_returns=RepeatedReturns(upstream.lookup, trio.sleep),
-        provider_tokens=_provider_tokens(foundation, upstream),
-        reauthentication=sign_ins.reauthentication,
-        passkey_offers=PasskeyOffers(new_unit_of_work, sign_ins.reauthentication, clock),
-    )
-
-
-def _sessions(settings: Settings, foundation: Foundation) -> Sessions:
-    return Sessions(
-        foundation.unit_of_work,
-        PostgresRefreshTokens(foundation.pool),
-        PostgresFacts(foundation.pool),
-        foundation.token_signer,
-        foundation.server_secrets,
-        foundation.metrics,
-        issuer=settings.public_url,
-        access_lifetime=settings.access_token_lifetime,
-        lifetime=settings.session_lifetime,
-        system=foundation.system,
-        idle=settings.session_idle,
-        most=settings.most_sessions,
-    )
-
-
-def _puzzles(settings: Settings, foundation: Foundation) -> Puzzles:
-    return Puzzles(
-        PostgresPuzzles(foundation.pool),
-        foundation.keyring,
-        BusyPlaces(),
-        foundation.metrics,
-        foundation.ids,
-        foundation.clock,
-        is_on=settings.puzzles and settings.rate_limits,
-    )
-
-
-def _provider_tokens(foundation: Foundation, upstream: UpstreamParts) -> ProviderTokens:
-    return ProviderTokens(
-        foundation.unit_of_work,
-        foundation.stores.identity_grants,
-        foundation.upstreams,
-        providers=upstream.providers,
-        grants=upstream.grants,
-        keyring=foundation.keyring,
-        metrics=foundation.metrics,
-        clock=foundation.clock,
-        pause=trio.sleep,
-    )
+    """`own` is the table of what one use case takes; what it does not say is in `shared`, a store, or another member."""
+    upstream, known = assemble_upstream(settings, foundation), assemble_known_passwords(settings, foundation)
+    guesses = Guesses(foundation.keyring, NoticedOrigins(), foundation.metrics, trio.sleep, foundation.clock, slows=settings.rate_limits)
+    shared: PartsByName = {
+        **shared_parts(settings, foundation),
+        "grants": upstream.grants,
+        "linked": upstream.linked,
+        "providers": upstream.providers,
+        "rules": PasswordRules(known.passwords.common, known.passwords.breached, settings.password_length),
+    }
+    made: Mapping[str, object] = {
+        **members_of(Identity, traces),
+        **members_of(Identity, upstream),
+        "passwords": passwords,
+        "password_filter": known.filter,
+        "account_locks": account_locks(foundation),
+        "registrations": assemble_registrations(settings, foundation),
+        "presence": PresenceWriter(PostgresPresence(foundation.pool), foundation.metrics, spread=foundation.secrets.spread),
+        "hooks_beside": HookBesideAsker(foundation.metrics),
+        "guesses": guesses,
+        "widgets": assemble_widgets(settings, foundation),
+        "further_offers": upstream.providers.further,
+    }
+    own: Mapping[str, PartsByName] = {
+        **own_of_accounts(settings, foundation),
+        **own_of_guards(settings, foundation),
+        **own_of_sign_ins(settings, foundation, passwords, known, traces=traces, upstream=upstream, guesses=guesses),
+        **own_of_upstream(foundation, upstream),
+        "privacy": {"decline": decline, "most_logins": settings.export_login_events},
+    }
+    return assembled(Identity, foundation.stores, shared, own, made=made, also_called=_ALSO_CALLED)

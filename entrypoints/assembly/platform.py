@@ -1,6 +1,6 @@
 """The platform: platform owners govern organizations and help people with their accounts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from adapters.limits import FairTurns
 from adapters.postgres.federation.directory_runs import DIRECTORY_STEPS_COUNTED
@@ -27,7 +27,8 @@ from core.usecases.platform.imports import Imports
 from core.usecases.platform.platform_owners import PlatformOwners
 from core.usecases.platform.searches import Searches
 from core.usecases.platform.todos import Expiries, Frames, OpenTodos
-from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.by_name import PartsByName, assembled
+from entrypoints.assembly.foundation import Foundation, shared_parts
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
 from ports.database import Partitions
@@ -58,66 +59,54 @@ class Platform(Frozen, kw_only=True):
 
 
 def assemble_platform(settings: Settings, foundation: Foundation, identity: Identity) -> Platform:
-    new_unit_of_work, pool, system, clock = foundation.unit_of_work, foundation.pool, foundation.system, foundation.clock
-    searches_of_platform = FairTurns()
-    return Platform(
-        months=partitions(
+    """`own` is the table of what one use case takes; what it does not say is in `shared_parts`, or a store."""
+    pool, searches_of_platform = foundation.pool, FairTurns()
+    made: Mapping[str, object] = {
+        "months": partitions(
             pool,
-            clock,
+            foundation.clock,
             login_event_retention=settings.login_event_retention,
             delivery_retention=settings.delivery_retention,
             event_retention=settings.event_retention,
         ),
-        imports=Imports(
-            unit_of_work=new_unit_of_work,
-            lookup=foundation.stores.imports,
-            server_secrets=foundation.server_secrets,
-            passwords=identity.passwords,
-            authenticators=identity.passkeys.authenticators,
-            keyring=foundation.keyring,
-            email_syntax=foundation.email_syntax,
-            relying_party=identity.passkeys.relying_party,
-            providers=[
+        "login_counter": PostgresLoginCounter(pool),
+        "storage": PostgresStorageSamples(pool),
+        "gauges": PostgresGauges(pool, DIRECTORY_STEPS_COUNTED),
+    }
+    own: Mapping[str, PartsByName] = {
+        "imports": {
+            "passwords": identity.passwords,
+            "authenticators": identity.passkeys.authenticators,
+            "email_syntax": foundation.email_syntax,
+            "relying_party": identity.passkeys.relying_party,
+            "providers": [
                 KnownProvider(Provider.CODEHOST.value, settings.codehost_issuer, "", is_shared=True),
                 KnownProvider(Provider.WEBSUITE.value, settings.websuite_issuer, "", is_shared=True),
             ],
-            system=system,
-        ),
-        governance=Governance(new_unit_of_work, PostgresOrganizationRegister(pool), PostgresTiers(pool), clock),
-        platform_users=PlatformUsers(
-            PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), identity.mfa, searches_of_platform, clock
-        ),
-        platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.account_passwords.rules, system),
-        account_administration=AccountAdministration(
-            unit_of_work=new_unit_of_work,
-            overviews=PostgresAccountOverviews(pool),
-            session_lookup=PostgresOwnSessions(pool),
-            mfa=identity.mfa,
-            locks=identity.account_locks,
-            realms=identity.realms,
-            templates=foundation.mail_templates,
-            links=foundation.links,
-            system=system,
-        ),
-        analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
-        login_counter=PostgresLoginCounter(pool),
-        storage=PostgresStorageSamples(pool),
-        gauges=PostgresGauges(pool, DIRECTORY_STEPS_COUNTED),
-        text_approvals=TextApprovals(new_unit_of_work, foundation.stores.text_approvals, foundation.shipped_words, foundation.metrics),
-        todos=OpenTodos(PostgresTodos(pool), clock),
-        frames=Frames(PostgresFrames(pool), clock),
-        expiries=Expiries(PostgresExpiries(pool), clock),
-        searches=Searches(PostgresThings(pool), searches_of_platform),
-        installation=Installation(PostgresInstallation(pool)),
-        configurations=Configurations(PostgresConfigurations(pool), PostgresManagedMarks(pool), new_unit_of_work, clock),
-        further_providers=FurtherProviders(
-            new_unit_of_work,
-            foundation.stores.further_providers,
-            ShippedPresets(),
-            foundation.upstreams,
-            identity.further_offers,
-            foundation.keyring,
-            system,
-        ),
-        proposals=Proposals(new_unit_of_work, foundation.stores.proposals, foundation.keyring, system),
-    )
+        },
+        "governance": {"register": PostgresOrganizationRegister(pool), "tier_lookup": PostgresTiers(pool)},
+        "platform_users": {
+            "directory": PostgresUserDirectory(pool),
+            "activity": PostgresSuspiciousActivity(pool),
+            "second_factors": identity.mfa,
+            "turns": searches_of_platform,
+        },
+        "platform_owners": {"passwords": identity.passwords, "rules": identity.account_passwords.rules},
+        "account_administration": {
+            "overviews": PostgresAccountOverviews(pool),
+            "session_lookup": PostgresOwnSessions(pool),
+            "mfa": identity.mfa,
+            "locks": identity.account_locks,
+            "realms": identity.realms,
+        },
+        "analytics": {"lookup": PostgresAnalytics(pool), "turns": FairTurns()},
+        "todos": {"lookup": PostgresTodos(pool)},
+        "frames": {"lookup": PostgresFrames(pool)},
+        "expiries": {"lookup": PostgresExpiries(pool)},
+        "searches": {"lookup": PostgresThings(pool), "turns": searches_of_platform},
+        "installation": {"lookup": PostgresInstallation(pool)},
+        "configurations": {"reader": PostgresConfigurations(pool), "marks": PostgresManagedMarks(pool)},
+        "further_providers": {"presets": ShippedPresets(), "offers": identity.further_offers},
+        "text_approvals": {"shipped": foundation.shipped_words},
+    }
+    return assembled(Platform, foundation.stores, shared_parts(settings, foundation), own, made=made, also_called={})

@@ -1,5 +1,8 @@
 """Services: the applications of organizations, their plans and users, and the API keys of their own servers."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from actors.billing import BillingTurns
 from actors.foundation import Mailbox
 from actors.recorders import PresenceWriter
@@ -32,8 +35,9 @@ from core.usecases.tenancy.domains import DomainProofs
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileValues
 from entrypoints.assembly.accounts import account_locks
+from entrypoints.assembly.by_name import PartsByName, assembled
 from entrypoints.assembly.configured import payment_provider, receiving
-from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.foundation import Foundation, shared_parts
 from entrypoints.settings import Settings
 from ports.services.billing import BillingInbox, PaymentProvider
 
@@ -71,73 +75,52 @@ class Services(Frozen, kw_only=True):
     end_users: EndUsers
 
 
+# Members that others take by another name.
+_ALSO_CALLED: Final = {"api_key_presence": "key_presence", "inbox": "billing_inbox", "provider": "payment_provider"}
+
+
 def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ownerships, proofs: DomainProofs) -> Services:
-    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
-    system, clock = foundation.system, foundation.clock
+    """`own` is the table of what one use case takes; what it does not say is in `shared_parts`, a store, or another member."""
+    pool, stores, clock = foundation.pool, foundation.stores, foundation.clock
     key_presence: PresenceWriter[ApiKeyId] = PresenceWriter(
         PostgresKeyUse(pool, API_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="key_presence"
     )
     user_key_presence: PresenceWriter[UserKeyId] = PresenceWriter(
         PostgresKeyUse(pool, USER_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="user_key_presence"
     )
-    provider, inbox = payment_provider(settings, foundation.operators_outbound), PostgresBillingInbox(pool)
+    inbox, mailbox = PostgresBillingInbox(pool), Mailbox.rung_by(foundation.doorbell, BILLING_TOPIC)
     billing = Billing(
-        new_unit_of_work,
+        foundation.unit_of_work,
         inbox,
         receiving(settings),
         templates=foundation.mail_templates,
         metrics=foundation.metrics,
-        system=system,
+        system=foundation.system,
     )
-    billing_mailbox = Mailbox.rung_by(foundation.doorbell, BILLING_TOPIC)
-    return Services(
-        services=OrganizationServices(
-            new_unit_of_work, stores.services, PostgresSessionReach(pool), foundation.outbound, foundation.key_sets, system=system
-        ),
-        registered_services=RegisteredServices(PostgresServiceRegister(pool)),
-        kept_client_ids=KeptClientIds(new_unit_of_work, system.clock),
-        assignments=Assignments(new_unit_of_work, stores.assignments, system),
-        permissions=ServicePermissions(new_unit_of_work, stores.permissions, system),
-        resource_servers=ResourceServers(new_unit_of_work, stores.resource_servers, proofs, system),
-        resource_approvals=ResourceApprovals(new_unit_of_work, stores.resource_servers, system),
-        rights=PeoplesRights(RightsRows(Statements(pool))),
-        service_roles=ServiceRoles(new_unit_of_work, stores.service_roles, system),
-        client_secrets=ClientSecrets(new_unit_of_work, stores.client_secrets, system),
-        api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), stores.user_keys, key_presence, system=system),
-        key_presence=key_presence,
-        user_keys=UserKeys(
-            new_unit_of_work,
-            stores.user_keys,
-            PostgresUserKeys(pool),
-            api_key_presence=key_presence,
-            presence=user_key_presence,
-            templates=foundation.mail_templates,
-            metrics=foundation.metrics,
-            system=system,
-        ),
-        user_key_presence=user_key_presence,
-        made_by_keys=MadeByKeys(new_unit_of_work, foundation.clock),
-        service_claims=ServiceClaims(new_unit_of_work, stores.service_claims, system),
-        plans=Plans(new_unit_of_work, stores.plans, system),
-        proxies=ServiceProxies(new_unit_of_work, stores.proxies, system),
-        subscriptions=Subscriptions(new_unit_of_work, stores.subscriptions, system),
-        payment_provider=provider,
-        billing_inbox=inbox,
-        billing=billing,
-        billing_mailbox=billing_mailbox,
-        billing_turns=BillingTurns(billing, billing_mailbox),
-        billing_reconciliation=BillingReconciliation(billing, inbox, provider, clock=clock, metrics=foundation.metrics),
-        checkouts=Checkouts(new_unit_of_work, provider, (settings.public_url, settings.public_frontend_url), system=system),
-        service_users=ServiceUsers(
-            new_unit_of_work,
-            stores.service_users,
-            buckets=foundation.shared_buckets,
-            templates=foundation.mail_templates,
-            values=ProfileValues(new_unit_of_work, stores.profile_values, clock),
-            ownerships=ownerships,
-            system=system,
-        ),
-        service_info=ServiceInfo(new_unit_of_work, stores.services, clock),
-        service_analytics=ServiceAnalysis(PostgresServiceAnalytics(pool), clock),
-        end_users=EndUsers(new_unit_of_work, stores.end_users, account_locks(foundation), FairTurns(), clock),
-    )
+    made: Mapping[str, object] = {
+        "key_presence": key_presence,
+        "user_key_presence": user_key_presence,
+        "payment_provider": payment_provider(settings, foundation.operators_outbound),
+        "billing_inbox": inbox,
+        "billing": billing,
+        "billing_mailbox": mailbox,
+        "billing_turns": BillingTurns(billing, mailbox),
+    }
+    own: Mapping[str, PartsByName] = {
+        "services": {"session_reach": PostgresSessionReach(pool), "key_sets": foundation.key_sets},
+        "registered_services": {"register": PostgresServiceRegister(pool)},
+        "resource_servers": {"proofs": proofs},
+        "resource_approvals": {"lookup": stores.resource_servers},
+        "rights": {"lookup": RightsRows(Statements(pool))},
+        "api_keys": {"lookup": PostgresApiKeys(pool), "user_keys": stores.user_keys, "presence": key_presence},
+        "user_keys": {"checks": PostgresUserKeys(pool), "presence": user_key_presence},
+        "checkouts": {"pages": (settings.public_url, settings.public_frontend_url)},
+        "service_users": {
+            "values": ProfileValues(foundation.unit_of_work, stores.profile_values, clock),
+            "ownerships": ownerships,
+        },
+        "service_info": {"lookup": stores.services},
+        "service_analytics": {"lookup": PostgresServiceAnalytics(pool)},
+        "end_users": {"locks": account_locks(foundation), "turns": FairTurns()},
+    }
+    return assembled(Services, stores, shared_parts(settings, foundation), own, made=made, also_called=_ALSO_CALLED)

@@ -58,7 +58,7 @@ from core.usecases.tenancy.upstream_providers import OrganizationOAuthCredential
 from core.usecases.tenancy.webhooks import WebhookDeliveries, WebhookReceivers, Webhooks
 from entrypoints.assembly.by_name import PartsByName, assembled
 from entrypoints.assembly.configured import installed_providers, with_client
-from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.foundation import Foundation, shared_parts
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
 from ports.tenancy.receivers import ClaimedWebhook
@@ -136,6 +136,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     presence: PresenceWriter[ManagementKeyId] = PresenceWriter(
         PostgresKeyUse(pool, MANAGEMENT_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="management_key_presence"
     )
+    receivers = WebhookReceivers(
+        foundation.unit_of_work, foundation.keyring, foundation.mail_templates, foundation.metrics, foundation.clock
+    )
     keys = {"lookup": PostgresManagementKeys(pool), "presence": presence}
     setups, connections = {"lookup": stores.setup_links}, {"lookup": identity.connection_lookup}
     made: Mapping[str, object] = {
@@ -154,12 +157,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             ids=foundation.ids,
         ),
         "deliveries": Deliveries(
-            WebhookReceivers(foundation.unit_of_work, foundation.keyring, foundation.mail_templates, foundation.metrics, foundation.clock),
-            PostgresDeliveryQueue(pool, WEBHOOKS),
-            foundation.outbound,
-            foundation.clock,
-            foundation.secrets.spread,
-            foundation.outbound_reach,
+            receivers, PostgresDeliveryQueue(pool, WEBHOOKS), shared["outbound"], shared["clock"], shared["spread"], shared["reach"]
         ),
     }
     own: Mapping[str, PartsByName] = {
@@ -188,7 +186,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         "setup_drafts": {**setups, "activations": Activations(shared["proofs"], foundation.keyring, foundation.clock)},
         "connection_drafts": setups,
         "siem_drafts": setups,
-        "siem_export": {"queue": PostgresSiemQueue(pool), "breathe": trio.lowlevel.checkpoint, "reach": foundation.outbound_reach},
+        "siem_export": {"queue": PostgresSiemQueue(pool), "breathe": trio.lowlevel.checkpoint},
     }
     return assembled(Tenancy, stores, shared, own, made=made, also_called=_ALSO_CALLED)
 
@@ -196,26 +194,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
 def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> PartsByName:
     """What several use cases take by the same name."""
     return {
-        "unit_of_work": foundation.unit_of_work,
+        **shared_parts(settings, foundation),
         "hook_asking": identity.hook_asking,
-        "system": foundation.system,
-        "clock": foundation.clock,
-        "ids": foundation.ids,
-        "spread": foundation.secrets.spread,
-        "metrics": foundation.metrics,
-        "keyring": foundation.keyring,
-        "server_secrets": foundation.server_secrets,
-        "outbound": foundation.outbound,
-        "buckets": foundation.shared_buckets,
-        "templates": foundation.mail_templates,
-        "links": foundation.links,
-        "syntax": foundation.email_syntax,
-        "brandings": foundation.brandings,
         "shipped": foundation.shipped_words,
-        "signer": foundation.token_signer,
-        "verifier": foundation.token_verifier,
-        "signatures": foundation.assertions,
-        "protocols": foundation.upstreams,
         "documents": foundation.directory_documents,
         "directories": foundation.ldap_directories,
         "accounts": identity.accounts,
@@ -226,8 +207,6 @@ def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> P
         "sessions": identity.sessions,
         "journeys": identity.journeys,
         "recorder": identity.connection_recorder,
-        "base_url": settings.public_url,
-        "issuer": settings.public_url,
         "own_issuer": settings.public_url,
         "hosts": settings.text_hosts,
         "auto_approve": settings.org_auto_approve,

@@ -1,4 +1,5 @@
-"""Writes the last part of adapters/postgres/schema/replaceable.sql: the functions that are made of the parts of statements.
+"""Writes two parts of adapters/postgres/schema/replaceable.sql: the columns of the views that show the rows of a table, and at the end the
+functions that are made of the parts of statements.
 
     .venv/bin/python -m ops.written.functions
 
@@ -13,13 +14,17 @@ from typing import Final
 from adapters.postgres.federation.authorization_codes import REDEEM_CODE
 from adapters.postgres.functions import written
 from adapters.postgres.identity.sessions.refresh_tokens import ROTATE_REFRESH_TOKEN
+from ops.written.views import VIEWS, columns_of, migrations, with_columns
 
 FILE: Final = Path(__file__).resolve().parents[2] / "adapters" / "postgres" / "schema" / "replaceable.sql"
 FUNCTIONS: Final = (REDEEM_CODE, ROTATE_REFRESH_TOKEN)
 
 
 def main() -> int:
-    FILE.write_text(written(FILE.read_text(encoding="utf-8"), *FUNCTIONS), encoding="utf-8")
+    file, texts = FILE.read_text(encoding="utf-8"), migrations()
+    for view in VIEWS:
+        file = with_columns(file, view, columns_of(view.table, texts))
+    FILE.write_text(written(file, *FUNCTIONS), encoding="utf-8")
     return 0
 
 

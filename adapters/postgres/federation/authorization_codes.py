@@ -56,6 +56,7 @@ from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context, Session, minutes_kept
 from core.domain.mail import Email
 from core.domain.services.services import ServiceType
+from core.frozen import values_of
 from ports.federation.oauth import Redemption
 
 _OF_CLIENT: Final = len(ClientRow._fields)
@@ -171,30 +172,19 @@ class AuthorizationCodeRows:
     async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> Issue:
         approved = code.approved
         parameters = {
-            "id": code.id,
-            "digest": code.digest,
-            "service": approved.service,
-            "user": approved.user,
-            "parent": approved.parent,
-            "redirect_uri": approved.redirect_uri,
-            "registered": list(registered),
-            "by_trust": by_trust,
-            "code_challenge": approved.code_challenge,
+            **values_of(approved),
+            **values_of(code),
+            "expires_at": code.expires_at,
             "nonce": None if approved.nonce is None else storable_text(approved.nonce),
             "scopes": list(approved.scopes),
-            "auth_time": approved.auth_time,
-            "stated_at": approved.stated_at,
             "authenticated_by": list(approved.authenticated_by),
-            "provider": approved.provider,
             "audiences": kept_audiences(approved.audiences),
-            "created_at": code.created_at,
-            "expires_at": code.expires_at,
-            "key": approved.key,
+            "registered": list(registered),
+            "by_trust": by_trust,
         }
-        pushed = code.approved.pushed
-        if pushed is None:
+        if approved.pushed is None:
             return Issue.ISSUED if await self._statements.ask(IdRow, _ADD, parameters) else Issue.REFUSED
-        (row,) = await self._statements.ask(_OfPushed, _ADD_FOR_PUSHED, {**parameters, "pushed": pushed})
+        (row,) = await self._statements.ask(_OfPushed, _ADD_FOR_PUSHED, parameters)
         return Issue.USED if not row.was_open else Issue.ISSUED if row.is_issued else Issue.REFUSED
 
 

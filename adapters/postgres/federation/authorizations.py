@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.branding import branded, bring, dress_of
-from adapters.postgres.columns import array, storable, storable_text
+from adapters.postgres.columns import array, listed, storable, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
@@ -52,7 +52,7 @@ from core.domain.identifiers import (
 from core.domain.identity.callers import Caller
 from core.domain.services.services import ServiceType, SignInPolicy
 from core.domain.tenancy.sign_in_rules import session_lifetime
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, json_of, replace, shared, values_of
 from ports.federation.oauth import AuthorizationEncounter
 
 
@@ -105,11 +105,9 @@ class EncounterRow(Frozen):
     def application(self) -> RequestingApplication:
         client, service_type = ClientId(self.client_id), ServiceType(self.service_type)
         return RequestingApplication(
+            **_of_application(self),
             service=ServiceId(self.service_id),
             organization=OrganizationId(self.organization_id),
-            organization_slug=self.organization_slug,
-            organization_name=self.organization_name,
-            organization_is_active=self.organization_is_active,
             slug=self.service_slug,
             name=self.service_name,
             registered=Registered(
@@ -122,11 +120,7 @@ class EncounterRow(Frozen):
                 binds_tokens=bool(self.binds_tokens),
                 holds_fapi2=bool(self.holds_fapi2),
             ),
-            post_logout_redirect_uris=self.post_logout_redirect_uris,
             sign_in_policy=SignInPolicy(self.sign_in_policy),
-            trusted=self.trusted,
-            is_agent=self.is_agent,
-            agents_allowed=self.agents_allowed,
             logo=None if self.service_logo is None else logo_path(self.service_logo),
             branding=branded(self.organization_name, self.logo_digest, self.primary_color, self.dress),
             session_lifetime=session_lifetime(self.session_hours),
@@ -136,23 +130,18 @@ class EncounterRow(Frozen):
         if self.user_id is None or self.session_id is None or self.proved_at is None:
             return None
         return SignedInPerson(
+            **_of_person(self),
             user=UserId(self.user_id),
             email=email,
             session=SessionId(self.session_id),
             proved_at=self.proved_at,
-            stated_at=self.stated_at,
             refuses_applications=bool(self.refuses_applications),
             authenticated_by=tuple(self.authenticated_by or ()),
-            has_second_factor=self.has_second_factor,
-            is_member=self.is_member,
-            is_assigned=self.is_assigned,
-            is_own_member=self.is_own_member,
-            second_factor_due=self.second_factor_due,
-            is_kept_out=self.is_kept_out,
-            has_hooks=self.has_hooks,
-            terms_due=self.terms_due,
-            consented=self.consented,
         )
+
+
+_of_application: Final = shared(EncounterRow, RequestingApplication, "sign_in_policy")
+_of_person: Final = shared(EncounterRow, SignedInPerson, "proved_at", "refuses_applications", "authenticated_by")
 
 
 class PostgresEncounters:
@@ -188,7 +177,7 @@ class PostgresEncounters:
         return None if row is None else row.encounter(caller)
 
     async def _row(self, statement: LiteralString, parameters: Mapping[str, Any]) -> EncounterRow | None:
-        row = first(await ask(self._pool, EncounterRow, statement, parameters))
+        row = first(await ask_in_order(self._pool, EncounterRow, statement, parameters))
         if row is not None:
             await bring(self._pool, row.dress)
         return row
@@ -214,20 +203,14 @@ class PostgresPushedRequests:
 
 def _as_row(client: UnplacedClient) -> Mapping[str, Json]:
     """The columns of `ENCOUNTER` that the client's service will have, as `DocumentServiceRows.add` writes them."""
-    service = client.placed_at(client.kept.fetched_at)
+    service = json_of(client.placed_at(client.kept.fetched_at))
+    equal = ("id", "slug", "name", "service_type", "redirect_uris", "sign_in_policy", "trusted", "jwks")
     return {
-        "id": str(service.id),
-        "org_id": str(service.organization),
-        "slug": service.slug,
-        "name": service.name,
-        "service_type": service.service_type.value,
+        **{name: service[name] for name in equal},
+        "org_id": service["organization"],
         "oauth_client_id": client.id,
-        "redirect_uris": list(service.redirect_uris),
         "post_logout_redirect_uris": [],
-        "sign_in_policy": service.sign_in_policy.value,
-        "trusted": service.trusted,
         "is_agent": True,
-        "jwks": service.jwks,
     }
 
 
@@ -315,38 +298,33 @@ _PUSH: Final = """
 _AT_ONCE: Final = 100
 
 
-class _Refusal(Frozen):
-    """For a service without refusals, the list has one row of nulls."""
-
-    redirect_uris: list[str]
-    secrets: list[str]
-    resources: list[str]
-    trusted: dict[str, list[str]]
-    id: UUID | None
-    place: str | None
-    reason: str | None
-    received: str | None
-    expected: str | None
-    said: str | None
-    advice: str | None
-    occurred_at: datetime | None
-
-    def listed(self) -> ListedRefusal | None:
-        if self.id is None or self.place is None or self.reason is None or self.occurred_at is None:
-            return None
-        reason = RefusalReason(self.reason)
-        because, advice = reason_in_words(reason, self.received or "")
-        context = RefusalContext(redirect_uris=self.redirect_uris, secrets=self.secrets, resources=self.resources, trusted=self.trusted)
-        return ListedRefusal(
-            id=AuthorizationRefusalId(self.id),
-            at=RefusingEndpoint(self.place),
-            reason=reason,
-            because=self.said or because,
-            advice=self.advice or advice,
-            received=self.received or "",
-            registered=registered_for(reason, self.expected or "", context),
-            occurred_at=self.occurred_at,
-        )
+def _refusal(
+    *,
+    id: UUID | None,  # noqa: A002 - the noun's own word
+    place: str,
+    reason: str,
+    received: str,
+    expected: str,
+    said: str,
+    advice: str,
+    occurred_at: datetime,
+    **context: Any,
+) -> ListedRefusal | None:
+    """None for the row of nulls that the list of a service without refusals has."""
+    if id is None:
+        return None
+    why = RefusalReason(reason)
+    because, advised = reason_in_words(why, received)
+    return ListedRefusal(
+        id=AuthorizationRefusalId(id),
+        at=RefusingEndpoint(place),
+        reason=why,
+        because=said or because,
+        advice=advice or advised,
+        received=received,
+        registered=registered_for(why, expected, RefusalContext(**context)),
+        occurred_at=occurred_at,
+    )
 
 
 class PostgresAuthorizationRefusals:
@@ -364,7 +342,7 @@ class PostgresAuthorizationRefusals:
             await tell_together(
                 self._pool,
                 (_HOLD_APIS, {"apis": apis}),
-                (_ADD_DOCUMENTS, {"refusals": Jsonb([_document_as_json(one) for one in documents])}),
+                (_ADD_DOCUMENTS, {"refusals": Jsonb(storable([json_of(one) for one in documents]))}),
                 (_TRIM_DOCUMENTS, {"apis": apis, "most": MOST_REFUSALS}),
             )
         for begin in range(0, len(of_clients), _AT_ONCE):
@@ -373,7 +351,7 @@ class PostgresAuthorizationRefusals:
             await tell_together(
                 self._pool,
                 (_HOLD, {"clients": clients}),
-                (_ADD, {"refusals": Jsonb([_as_json(one) for one in part])}),
+                (_ADD, {"refusals": Jsonb(storable([_as_json(one) for one in part]))}),
                 (_TRIM, {"clients": clients, "most": MOST_REFUSALS}),
                 # Only where a browser says that somebody waits there.
                 *([(_SHOW_AWAITING, {"refusals": Jsonb(awaited), "most": MOST_MISTAKES})] if (awaited := _awaited(part)) else ()),
@@ -381,14 +359,11 @@ class PostgresAuthorizationRefusals:
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ListedRefusal] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "most": MOST_REFUSALS}
-        rows = await ask(self._pool, _Refusal, _LIST, parameters)
-        if not rows:
-            return None
-        return [listed for row in rows if (listed := row.listed()) is not None]
+        return listed(await ask(self._pool, _refusal, _LIST, parameters))
 
     async def list_of_api(self, organization: OrganizationId, api: ResourceServerId) -> Sequence[DocumentRefusal] | None:
-        rows = await ask(self._pool, _document, _LIST_DOCUMENTS, {"organization": organization, "api": api, "most": MOST_REFUSALS})
-        return [row for row in rows if row is not None] if rows else None
+        parameters = {"organization": organization, "api": api, "most": MOST_REFUSALS}
+        return listed(await ask(self._pool, _document, _LIST_DOCUMENTS, parameters))
 
 
 def _document(*, id: UUID | None, **columns: Any) -> DocumentRefusal | None:  # noqa: A002 - the noun's own word
@@ -396,37 +371,12 @@ def _document(*, id: UUID | None, **columns: Any) -> DocumentRefusal | None:  # 
     return None if id is None else DocumentRefusal(id=AuthorizationRefusalId(id), **columns)
 
 
-def _document_as_json(one: DocumentRefusal) -> Any:
-    return storable(
-        {
-            "id": str(one.id),
-            "resource_id": str(one.api),
-            "address": one.address,
-            "reason": one.reason,
-            "said": one.because,
-            "occurred_at": one.occurred_at.isoformat(),
-        }
-    )
-
-
 def _awaited(part: Sequence[AuthorizationRefusal]) -> Sequence[Any]:
     return [{"id": str(one.id), "session_id": str(one.awaited_in)} for one in part if one.awaited_in is not None]
 
 
-def _as_json(one: AuthorizationRefusal) -> Any:
-    return storable(
-        {
-            "id": str(one.id),
-            "client_id": one.client,
-            "place": one.at.value,
-            "reason": one.reason.value,
-            "received": one.received,
-            "occurred_at": one.occurred_at.isoformat(),
-            "code_digest": None if one.code is None else one.code.digest.hex(),
-            "redirect_uri": None if one.code is None else one.code.redirect_uri,
-            "code_challenge": None if one.code is None else one.code.code_challenge,
-        }
-    )
+def _as_json(one: AuthorizationRefusal) -> Mapping[str, Json]:
+    return json_of(one) | ({} if one.code is None else {**one.code._asdict(), "digest": one.code.digest.hex()})
 
 
 # Two processes that add refusals of one service take turns, so that each counts what the other has added.
@@ -435,7 +385,7 @@ _HOLD: Final = "select from services where oauth_client_id = any (%(clients)s) o
 # A client that does not exist gets no refusals. The query of a registered address is left out, as of a received one.
 _ADD: Final = """
     insert into authorization_refusals (id, service_id, place, reason, received, expected, occurred_at)
-    select told.id, services.id, told.place,
+    select told.id, services.id, told.at,
            case when told.reason <> 'code_refused' then told.reason
                 when codes.id is null then 'code_unknown'
                 when codes.service_id <> services.id then 'code_of_another'
@@ -454,10 +404,10 @@ _ADD: Final = """
            end,
            told.occurred_at
       from jsonb_to_recordset(%(refusals)s)
-        as told (id uuid, client_id text, place text, reason text, received text, occurred_at timestamptz, code_digest text,
-                 redirect_uri text, code_challenge text)
-      join services on services.oauth_client_id = told.client_id
-      left join authorization_codes as codes on codes.digest = decode(told.code_digest, 'hex')
+        as told (id uuid, client text, at text, reason text, received text, occurred_at timestamptz, digest text, redirect_uri text,
+                 code_challenge text)
+      join services on services.oauth_client_id = told.client
+      left join authorization_codes as codes on codes.digest = decode(told.digest, 'hex')
         on conflict do nothing
 """
 
@@ -514,10 +464,10 @@ _HOLD_APIS: Final = "select from resource_servers where id = any (%(apis)s) orde
 
 _ADD_DOCUMENTS: Final = """
     insert into document_refusals (id, org_id, resource_id, address, reason, said, occurred_at)
-    select told.id, resource_servers.org_id, resource_servers.id, told.address, told.reason, told.said, told.occurred_at
+    select told.id, resource_servers.org_id, resource_servers.id, told.address, told.reason, told.because, told.occurred_at
       from jsonb_to_recordset(%(refusals)s)
-        as told (id uuid, resource_id uuid, address text, reason text, said text, occurred_at timestamptz)
-      join resource_servers on resource_servers.id = told.resource_id
+        as told (id uuid, api uuid, address text, reason text, because text, occurred_at timestamptz)
+      join resource_servers on resource_servers.id = told.api
         on conflict do nothing
 """
 
@@ -572,15 +522,7 @@ class PostgresAwaitedSignIns:
         self._looks = SharedLookups(self._find)
 
     async def begin(self, new: NewAwaitedSignIn) -> bool:
-        parameters = {
-            "id": new.id,
-            "user": new.user,
-            "session": new.session,
-            "organization": new.organization,
-            "slug": storable_text(new.service_slug),
-            "began_at": new.began_at,
-            "ends_at": new.ends_at,
-        }
+        parameters = values_of(new) | {"service_slug": storable_text(new.service_slug), "ends_at": new.ends_at}
         return await tell(self._pool, _BEGIN_AWAITING, parameters) == 1
 
     async def look(self, page: AwaitedPage) -> AwaitedSignIn | None:
@@ -601,7 +543,7 @@ _BEGIN_AWAITING: Final = """
     select %(id)s, sessions.user_id, sessions.id, services.id, %(began_at)s, %(ends_at)s
       from services
       join sessions on sessions.id = %(session)s and sessions.user_id = %(user)s and sessions.revoked_at is null
-     where services.org_id = %(organization)s and services.slug = %(slug)s
+     where services.org_id = %(organization)s and services.slug = %(service_slug)s
        for key share of sessions
         on conflict (user_id) do update
        set id = excluded.id, session_id = excluded.session_id, service_id = excluded.service_id, began_at = excluded.began_at,

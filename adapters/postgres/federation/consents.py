@@ -36,6 +36,7 @@ from core.domain.federation.oauth.resources import OfferedResource, OfferedScope
 from core.domain.identifiers import AgentGrantId, ClientId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
 from core.domain.services.clients import document_host, is_open
 from core.domain.tokens import TokenAlgorithm
+from core.frozen import values_of
 
 
 def _access(
@@ -79,39 +80,23 @@ class ConsentRows:
     async def list_grants(
         self, organization: OrganizationId, reach: AgentReach, before: AgentGrantId | None, limit: int
     ) -> Sequence[AgentGrant]:
-        parameters = {"organization": organization, "service": reach.service, "user": reach.user, "before": before, "limit": limit}
+        parameters = values_of(reach) | {"organization": organization, "before": before, "limit": limit}
         return await self._statements.ask(AgentGrant, LIST_GRANTS, parameters)
 
     async def find_grant(self, organization: OrganizationId, grant: AgentGrantId) -> AgentGrant | None:
         return first(await self._statements.ask(AgentGrant, _FIND_GRANT, {"organization": organization, "id": grant}))
 
     async def give(self, id: ConsentId, consent: Consent) -> ConsentedService | None:  # noqa: A002 - the noun's own word
-        parameters = {
+        parameters = values_of(consent) | {
             "id": id,
-            "user": consent.user,
-            "service": consent.service,
             "scopes": None if consent.saml_entity_id is not None else list(consent.scopes),
             "saml_entity_id": None if consent.saml_entity_id is None else storable_text(consent.saml_entity_id),
             "saml_scopes": None if consent.saml_entity_id is None else list(consent.saml_scopes),
-            "granted_at": consent.granted_at,
         }
         given_to = first(await self._statements.ask(ConsentedService, _GIVE, parameters))
         for resource in () if given_to is None else consent.resources:
-            await self._statements.tell(
-                _GIVE_RESOURCE,
-                {
-                    "user": consent.user,
-                    "service": consent.service,
-                    "resource": resource.resource,
-                    "identifier": resource.identifier,
-                    "allowed": list(resource.allowed),
-                    "withheld": list(resource.withheld),
-                    "document": resource.document,
-                    "id": resource.id,
-                    "expires_at": resource.expires_at,
-                    "granted_at": consent.granted_at,
-                },
-            )
+            answer = values_of(resource) | {"allowed": list(resource.allowed), "withheld": list(resource.withheld)}
+            await self._statements.tell(_GIVE_RESOURCE, parameters | answer)
         return given_to
 
     async def revoke(self, user: UserId, service: ServiceId) -> ApplicationAccess | None:

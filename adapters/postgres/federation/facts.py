@@ -32,6 +32,7 @@ from core.domain.identifiers import ClientId, OrganizationId, ServiceId, UserId
 from core.domain.mail import Email
 from core.domain.services.clients import shown
 from core.domain.services.services import ServiceType, SignInPolicy
+from core.frozen import Frozen, names_of, shared
 
 # The number of services with a sign-in in a busy minute.
 _READ: Final = 256
@@ -160,8 +161,8 @@ FACTS_OF: Final[LiteralString] = f"""
 """
 
 
-class _Previewed(NamedTuple):
-    user_id: UUID
+class _Previewed(Frozen):
+    user: UUID
     email: str
     email_is_verified: bool
     is_platform_owner: bool
@@ -191,12 +192,12 @@ class _Previewed(NamedTuple):
     def person(self, facts: FactsRow) -> PreviewedPerson:
         service_type = ServiceType(self.service_type)
         return PreviewedPerson(
+            **_of_person(self),
             application=RequestingApplication(
+                **_of_application(self),
                 service=ServiceId(self.service_id),
                 organization=OrganizationId(self.organization_id),
-                organization_slug=self.organization_slug,
                 organization_name=facts.organization_name,
-                organization_is_active=self.organization_is_active,
                 slug=self.service_slug,
                 name=self.service_name,
                 # A preview redirects nobody and authenticates nobody.
@@ -208,21 +209,9 @@ class _Previewed(NamedTuple):
                     may_be_public=service_type.may_be_public,
                 ),
                 sign_in_policy=SignInPolicy(self.sign_in_policy),
-                trusted=self.trusted,
-                is_agent=self.is_agent,
             ),
             client=shown(ClientId(self.client_id)),
-            user=UserId(self.user_id),
             email=Email(self.email),
-            email_is_verified=self.email_is_verified,
-            is_platform_owner=self.is_platform_owner,
-            is_deactivated=self.is_deactivated,
-            is_own_member=self.is_own_member,
-            is_own_user=self.is_own_user,
-            is_admitted=self.is_admitted,
-            owes_second_factor=self.owes_second_factor,
-            owes_terms=self.owes_terms,
-            consented=self.consented,
             profile=profile(self.profile),
             facts=facts.facts(),
             subscription=subscription_state(facts.subscription),
@@ -232,8 +221,12 @@ class _Previewed(NamedTuple):
         )
 
 
+_of_person: Final = shared(_Previewed, PreviewedPerson, "email", "saml_scopes", "profile", "configuration")
+_of_application: Final = shared(_Previewed, RequestingApplication, "sign_in_policy")
+
+
 def _previewed(*columns: Any) -> PreviewedPerson:
-    own = len(_Previewed._fields)
+    own = len(names_of(_Previewed))
     return _Previewed(*columns[:own]).person(FactsRow(*columns[own:]))
 
 

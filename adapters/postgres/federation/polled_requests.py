@@ -8,7 +8,7 @@ from uuid import UUID
 from msgspec import convert
 
 from adapters.postgres.branding import branded, bring, dress_of
-from adapters.postgres.columns import IdRow, storable_address, storable_text
+from adapters.postgres.columns import AnswerRow, Columns, IdRow, storable_address, storable_text
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.parts import (
     PROFILE,
@@ -19,7 +19,7 @@ from adapters.postgres.identity.sessions.parts import (
     open_audiences,
     profile,
 )
-from adapters.postgres.statements import OnStatements, Statements, Transaction, first, first_made, only
+from adapters.postgres.statements import OnStatements, Statements, Transaction, first, only
 from adapters.postgres.ties import is_own_member
 from core.domain.branding import logo_path
 from core.domain.federation.backchannel_requests import (
@@ -64,20 +64,13 @@ from core.domain.federation.oauth.resources import scope_demand, strongest
 from core.domain.identifiers import BackchannelRequestId, ClientId, DeviceCodeId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context
-from core.domain.key_proofs import KeyThumbprint
 from core.domain.mail import Email
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.domain.tokens import TokenAudience
-from core.frozen import Frozen
+from core.frozen import values_of
 
-
-class _Asked(Frozen):
-    is_open: bool
-    device_activation_uri: str | None
-    is_agent: bool
-    holds_fapi2: bool
-    is_added: bool
-
+DEVICE_CODE: Final = Columns(NewDeviceCode, "device_codes", apart=("asker",), turned={"audiences": (granted_audiences, kept_audiences)})
+ASKING_DEVICE: Final = Columns(AskingDevice, "device_codes", texts=("user_agent",), turned={"address": (str, storable_address)})
 
 _OF_CLIENT: Final = len(ClientRow._fields)
 
@@ -93,74 +86,61 @@ def _poll(client: str, *columns: Any) -> Poll:
     return Poll(client=registered, code=PolledCode(state=found, expires_at=expires_at, is_slowed=is_slowed, approved=decision))
 
 
-class _Entered(Frozen):
-    id: UUID
-    state: str
-    scopes: list[str]
-    address: str | None
-    user_agent: str | None
-    created_at: datetime
-    expires_at: datetime
-    user_id: UUID | None
-    service_id: UUID
-    service_slug: str
-    service_name: str
-    service_logo: str | None
-    organization_id: UUID
-    organization_slug: str
-    is_open: bool
-    name: str
-    logo_digest: str | None
-    primary_color: str | None
-    dress: list[str | None] | None
-    session_hours: int | None
-    resources: Sequence[Mapping[str, Any]]
-
-    def entered(self) -> EnteredCode:
-        shown = self.resources
-        return EnteredCode(
-            id=DeviceCodeId(self.id),
-            state=DeviceCodeState(self.state),
-            context=Context(OrganizationId(self.organization_id), self.organization_slug, ServiceId(self.service_id), self.service_slug),
-            service_name=self.service_name,
-            organization_name=self.name,
-            is_open=self.is_open,
-            scopes=tuple(self.scopes),
-            resources=[EnteredResource(one["name"], one["identifier"], [scope["description"] for scope in one["scopes"]]) for one in shown],
-            demand=strongest(scope_demand(scope["acr_values"], scope["max_age"]) for one in shown for scope in one["scopes"]),
-            asker=AskingDevice(address=self.address, user_agent=self.user_agent),
-            created_at=self.created_at,
-            expires_at=self.expires_at,
-            user=None if self.user_id is None else UserId(self.user_id),
-            branding=branded(self.name, self.logo_digest, self.primary_color, self.dress),
-            logo=None if self.service_logo is None else logo_path(self.service_logo),
-            session_lifetime=session_lifetime(self.session_hours),
-        )
+def _entered(
+    *,
+    state: str,
+    scopes: list[str],
+    organization: UUID,
+    organization_slug: str,
+    organization_name: str,
+    service: UUID,
+    service_slug: str,
+    service_logo: str | None,
+    logo_digest: str | None,
+    primary_color: str | None,
+    dress: list[str | None] | None,
+    session_hours: int | None,
+    resources: Sequence[Mapping[str, Any]],
+    **columns: Any,
+) -> EnteredCode:
+    return EnteredCode(
+        state=DeviceCodeState(state),
+        scopes=tuple(scopes),
+        context=Context(OrganizationId(organization), organization_slug, ServiceId(service), service_slug),
+        organization_name=organization_name,
+        resources=[EnteredResource(one["name"], one["identifier"], [scope["description"] for scope in one["scopes"]]) for one in resources],
+        demand=strongest(scope_demand(scope["acr_values"], scope["max_age"]) for one in resources for scope in one["scopes"]),
+        asker=ASKING_DEVICE.taken(columns),
+        branding=branded(organization_name, logo_digest, primary_color, dress),
+        logo=None if service_logo is None else logo_path(service_logo),
+        session_lifetime=session_lifetime(session_hours),
+        **columns,
+    )
 
 
-class _Approval(Frozen):
-    scopes: list[str]
-    proved_at: datetime | None
-    second_factor_at: datetime | None
-    stated_at: datetime | None
-    authenticated_by: list[str]
-    role: str | None
-    profile: Mapping[str, Any] | None
-    granted: Sequence[Mapping[str, Any]] | None
-    audiences: Sequence[Mapping[str, Any]] | None
-    approved_in: UUID | None
-
-    def approval(self) -> DeviceApproval:
-        return DeviceApproval(
-            scopes=tuple(self.scopes),
-            proved=Proved(self.proved_at, self.second_factor_at, self.stated_at),
-            authenticated_by=tuple(self.authenticated_by),
-            role=self.role or "",
-            profile=profile(self.profile),
-            granted=granted_audiences(self.granted),
-            audiences=audiences(len(self.granted or ()), self.audiences),
-            session=None if self.approved_in is None else SessionId(self.approved_in),
-        )
+def _approval(
+    *,
+    scopes: list[str],
+    proved_at: datetime | None,
+    second_factor_at: datetime | None,
+    stated_at: datetime | None,
+    authenticated_by: list[str],
+    role: str | None,
+    described: Mapping[str, Any] | None,
+    granted: Sequence[Mapping[str, Any]] | None,
+    found: Sequence[Mapping[str, Any]] | None,
+    **columns: Any,
+) -> DeviceApproval:
+    return DeviceApproval(
+        scopes=tuple(scopes),
+        proved=Proved(proved_at, second_factor_at, stated_at),
+        authenticated_by=tuple(authenticated_by),
+        role=role or "",
+        profile=profile(described),
+        granted=granted_audiences(granted),
+        audiences=audiences(len(granted or ()), found),
+        **columns,
+    )
 
 
 class DeviceCodeRows:
@@ -170,32 +150,15 @@ class DeviceCodeRows:
         self._statements = statements
 
     async def ask(self, code: NewDeviceCode, client: AskingClient) -> AskedFor | None:
-        parameters = {
-            "id": code.id,
-            "digest": code.digest,
-            "user_code_hmac": code.user_code_hmac,
+        parameters = DEVICE_CODE.values(code) | ASKING_DEVICE.values(code.asker)
+        parameters |= {
             "client": client.id,
             "organization": None if client.organization is None else storable_text(client.organization),
             "service": None if client.service is None else storable_text(client.service),
-            "scopes": list(code.scopes),
-            "audiences": kept_audiences(code.audiences),
-            "address": storable_address(code.asker.address),
-            "user_agent": None if code.asker.user_agent is None else storable_text(code.asker.user_agent),
             "interval": INTERVAL,
-            "created_at": code.created_at,
             "expires_at": code.expires_at,
         }
-        rows = await self._statements.ask(_Asked, _ASK, parameters)
-        if not rows:
-            return None
-        (row,) = rows
-        return AskedFor(
-            is_open=row.is_open,
-            activation_uri=row.device_activation_uri,
-            is_added=row.is_added,
-            is_agent=row.is_agent,
-            holds_fapi2=row.holds_fapi2,
-        )
+        return first(await self._statements.ask(AskedFor, _ASK, parameters))
 
     async def poll(self, digest: bytes, shown: ClientCredentials | None, at: datetime) -> Poll | None:
         parameters = {
@@ -219,11 +182,11 @@ class DeviceCodeRows:
         return await self._entered(_FIND, {"id": code})
 
     async def _entered(self, statement: LiteralString, parameters: Mapping[str, Any]) -> EnteredCode | None:
-        row = first(await self._statements.ask(_Entered, statement, parameters))
+        row = first(await self._statements.ask(dict[str, Any], statement, parameters))
         if row is None:
             return None
-        await bring(self._statements, row.dress)
-        return row.entered()
+        await bring(self._statements, row["dress"])
+        return _entered(**row)
 
     async def approve(self, code: DeviceCodeId, user: UserId, session: SessionId, at: datetime) -> bool:
         return bool(await self._statements.ask(IdRow, _APPROVE, {"id": code, "user": user, "session": session, "at": at}))
@@ -232,11 +195,10 @@ class DeviceCodeRows:
         return bool(await self._statements.ask(IdRow, _DENY, {"id": code, "user": user, "at": at}))
 
     async def consume(self, code: DeviceCodeId, at: datetime) -> DeviceApproval | None:
-        rows = await self._statements.ask(_Approval, _CONSUME, {"id": code, "at": at})
-        return rows[0].approval() if rows else None
+        return first(await self._statements.ask(_approval, _CONSUME, {"id": code, "at": at}))
 
 
-_ASK: Final = """
+_ASK: Final[LiteralString] = f"""
     with asking as (
              select services.id, services.device_activation_uri, services.is_agent, services.profile = 'fapi2' as holds_fapi2,
                     organizations.status = 'active' as is_open
@@ -247,17 +209,15 @@ _ASK: Final = """
                 and services.slug = coalesce(%(service)s::text, services.slug)
          ),
          added as (
-             insert into device_codes (id, digest, user_code_hmac, service_id, scopes, audiences, address, user_agent, poll_interval,
-                                       created_at, expires_at)
-             select %(id)s, %(digest)s, %(user_code_hmac)s, asking.id, %(scopes)s, %(audiences)s, %(address)s, %(user_agent)s,
-                    %(interval)s,
-                    %(created_at)s, %(expires_at)s
+             insert into device_codes ({DEVICE_CODE.into("expires_at")}, {ASKING_DEVICE.into()}, service_id, poll_interval)
+             select {DEVICE_CODE.inserted("expires_at")}, {ASKING_DEVICE.inserted()}, asking.id, %(interval)s
                from asking
               where asking.is_open and not asking.is_agent and not asking.holds_fapi2
                  on conflict (user_code_hmac) where state = 'pending' do nothing
           returning id
          )
-  select asking.is_open, asking.device_activation_uri, asking.is_agent, asking.holds_fapi2, exists (select from added) as is_added
+  select asking.is_open, asking.device_activation_uri as activation_uri, asking.is_agent, asking.holds_fapi2,
+         exists (select from added) as is_added
     from asking
 """
 
@@ -318,10 +278,10 @@ _POLL: Final[LiteralString] = f"""
 
 _ENTERED: Final[LiteralString] = f"""
     select device_codes.id, device_codes.state, device_codes.scopes, host(device_codes.address) as address, device_codes.user_agent,
-           device_codes.created_at, device_codes.expires_at, device_codes.user_id, services.id as service_id,
+           device_codes.created_at, device_codes.expires_at, device_codes.user_id as user, services.id as service,
            services.slug as service_slug, services.name as service_name, services.logo_digest as service_logo,
-           organizations.id as organization_id, organizations.slug as organization_slug,
-           organizations.status = 'active' as is_open, organizations.name,
+           organizations.id as organization, organizations.slug as organization_slug,
+           organizations.status = 'active' as is_open, organizations.name as organization_name,
            organizations.logo_digest, organizations.primary_color,
            least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
            {dress_of("organizations")} as dress,
@@ -421,49 +381,27 @@ _CONSUME: Final[LiteralString] = f"""
                join all_services on all_services.org_id = memberships.org_id
               where all_services.id = consumed.service_id and memberships.user_id = consumed.user_id
          ) as role,
-         (select {PROFILE} from users where users.id = consumed.user_id) as profile,
-         consumed.audiences as granted, {open_audiences("consumed")} as audiences, consumed.approved_in
+         (select {PROFILE} from users where users.id = consumed.user_id) as described,
+         consumed.audiences as granted, {open_audiences("consumed")} as found, consumed.approved_in as session
     from consumed
 """
 
 
-class _Added(Frozen):
-    is_on: bool
-
-
-class _Polled(Frozen):
-    id: UUID
-    state: str
-    expires_at: datetime
-    is_slowed: bool
-    is_open: bool
-    key_thumbprint: str | None
-    user_id: UUID | None
-    email: str | None
-    session_id: UUID | None
-    scopes: list[str]
-    audiences: Sequence[Mapping[str, Any]] | None
-
-    def polled(self) -> PolledRequest:
-        state, decision = BackchannelState(self.state), None
-        if state is BackchannelState.ALLOWED and self.user_id is not None and self.session_id is not None and self.email is not None:
-            granted = granted_audiences(self.audiences)
-            decision = BackchannelDecision(
-                user=UserId(self.user_id),
-                email=self.email,
-                session=SessionId(self.session_id),
-                scopes=tuple(self.scopes),
-                granted=granted,
-            )
-        return PolledRequest(
-            id=BackchannelRequestId(self.id),
-            state=state,
-            expires_at=self.expires_at,
-            is_slowed=self.is_slowed,
-            is_open=self.is_open,
-            key=None if self.key_thumbprint is None else KeyThumbprint(self.key_thumbprint),
-            allowed=decision,
-        )
+def _polled(
+    *,
+    state: str,
+    user: UUID | None,
+    email: str | None,
+    session: UUID | None,
+    scopes: list[str],
+    granted: Sequence[Mapping[str, Any]] | None,
+    **columns: Any,
+) -> PolledRequest:
+    found, decision = BackchannelState(state), None
+    if found is BackchannelState.ALLOWED and user is not None and session is not None and email is not None:
+        yes = granted_audiences(granted)
+        decision = BackchannelDecision(user=UserId(user), email=email, session=SessionId(session), scopes=tuple(scopes), granted=yes)
+    return PolledRequest(state=found, allowed=decision, **columns)
 
 
 def _waiting(*, scopes: list[str], foreign_scopes: list[str], **columns: Any) -> WaitingRequest:
@@ -474,34 +412,35 @@ def _own(*, waiting: Sequence[Mapping[str, Any]], blocked: Sequence[Mapping[str,
     return OwnRequests(waiting=convert(waiting, list[WaitingRequest]), blocked=convert(blocked, list[BlockedClient]))
 
 
+def _asked_api(audience: TokenAudience | None) -> Mapping[str, Any]:
+    if audience is None:
+        return {"resource": None, "identifier": None, "foreign_scopes": []}
+    return {"resource": audience.id, "identifier": audience.identifier, "foreign_scopes": list(audience.scopes)}
+
+
 class BackchannelRequestRows(OnStatements):
     """Implements `ports.federation.oauth.BackchannelRequestStore`."""
 
     async def add(self, new: NewBackchannelRequest) -> bool:
-        asked, audience = new.asked, new.audience
+        asked = new.asked
         parameters = {
-            "id": new.id,
-            "digest": new.digest,
-            "service": new.service,
+            **values_of(asked),
+            **values_of(new),
             "email_key": storable_text(Email(asked.login_hint).key),
             "person": asked.person,
             "scopes": list(asked.scopes),
-            "resource": None if audience is None else audience.id,
-            "identifier": None if audience is None else audience.identifier,
-            "foreign_scopes": [] if audience is None else list(audience.scopes),
+            **_asked_api(new.audience),
             "message": None if asked.binding_message is None else storable_text(asked.binding_message),
-            "key": asked.key,
             "interval": AFAR_INTERVAL,
-            "created_at": new.created_at,
             "expires_at": new.expires_at,
             "most": MOST_WAITING,
             "most_of_client": MOST_WAITING_OF_CLIENT,
         }
-        return only(await self._statements.ask(_Added, _ADD, parameters)).is_on
+        return only(await self._statements.ask(AnswerRow, _ADD, parameters)).yes
 
     async def poll(self, digest: bytes, service: ServiceId, at: datetime) -> PolledRequest | None:
         parameters = {"digest": digest, "service": service, "at": at, "soonest": at + AFAR_LENIENCY, "slower": AFAR_SLOWER}
-        return first_made(await self._statements.ask(_Polled, _AFAR_REQUEST_POLL, parameters), _Polled.polled)
+        return first(await self._statements.ask(_polled, _AFAR_REQUEST_POLL, parameters))
 
     async def list_own(self, user: UserId) -> OwnRequests:
         return only(await self._statements.ask(_own, _LIST_OWN, {"user": user}))
@@ -573,7 +512,7 @@ _ADD: Final[LiteralString] = f"""
                left join person on true
           returning id
          )
-  select exists (select from added) as is_on
+  select exists (select from added) as yes
 """
 
 # A poll that comes too soon makes the interval longer. The statement writes only to pending requests.
@@ -595,8 +534,8 @@ _AFAR_REQUEST_POLL: Final[LiteralString] = f"""
           returning is_slowed
          )
   select afar_requests.id, afar_requests.state, afar_requests.expires_at, coalesce(polled.is_slowed, false) as is_slowed,
-         {_IS_OPEN} as is_open, afar_requests.key_thumbprint, afar_requests.user_id, users.email, afar_requests.session_id,
-         afar_requests.scopes, afar_requests.audiences
+         {_IS_OPEN} as is_open, afar_requests.key_thumbprint as key, afar_requests.user_id as user, users.email,
+         afar_requests.session_id as session, afar_requests.scopes, afar_requests.audiences as granted
     from afar_requests
     join services on services.id = afar_requests.service_id
     join organizations on organizations.id = services.org_id

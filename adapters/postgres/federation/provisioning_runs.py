@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import Columns, IdRow, array, storable_text
 from adapters.postgres.federation.facts import KNOWN_FIELD
+from adapters.postgres.federation.provisioning import mapping_of
 from adapters.postgres.identity.accounts import is_locked
 from adapters.postgres.identity.addresses import is_verified_for, is_vouched_by, proved_domains
 from adapters.postgres.identity.proofs.sign_in_policy import admits
@@ -17,7 +18,7 @@ from adapters.postgres.tenancy.members import owners
 from adapters.postgres.tenancy.roles import teams_of
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from core.domain.claims import KnownField, ServiceFacts, StandardProfile
-from core.domain.federation.provisioning.connections import MappedAttribute, ProvisioningSource, dialect_of
+from core.domain.federation.provisioning.connections import ProvisioningSource, dialect_of
 from core.domain.federation.provisioning.people import OutwardPerson, PlaceThere, SentPerson
 from core.domain.federation.provisioning.progress import ProgressPart
 from core.domain.federation.provisioning.runs import (
@@ -37,7 +38,7 @@ from core.domain.identifiers import (
     UserId,
 )
 from core.domain.mail import Email, mail_domain
-from core.frozen import Frozen
+from core.frozen import Frozen, shared, values_of
 from ports.federation.provisioning_runs import (
     AdoptedThere,
     EndedThere,
@@ -61,7 +62,7 @@ def _work(
     **columns: Any,
 ) -> ProvisioningWork:
     return ProvisioningWork(
-        mapping=[MappedAttribute(one["attribute"], ProvisioningSource(one["source"]), one.get("argument")) for one in mapping],
+        mapping=mapping_of(mapping),
         teams=None if team_ids is None else tuple(map(TeamId, team_ids)),
         dialect=dialect_of(preset),
         is_ending=state == "ending",
@@ -110,8 +111,7 @@ class ProvisioningRunRows(OnStatements):
         return first(await self._statements.ask(_work, _HOLD_WORK, parameters))
 
     async def hold(self, work: ProvisioningWork, until: datetime) -> bool:
-        parameters = {"connection": work.connection, "holder": work.holder, "digest": work.digest, "until": until}
-        return bool(await self._statements.ask(IdRow, _HOLD, parameters))
+        return bool(await self._statements.ask(IdRow, _HOLD, values_of(work) | {"until": until}))
 
     async def begin(self, run: ProvisioningRun) -> None:
         await self._statements.tell(_INTERRUPTED, {"connection": run.connection, "at": run.begun_at})
@@ -160,17 +160,9 @@ class ProvisioningRunRows(OnStatements):
         await self._statements.tell(_SAVE_RUN, RUN_THERE.values(run))
 
     async def settle(self, claimed: ProvisioningWork, work: ProvisioningWork, again_at: datetime | None) -> None:
-        parameters = {
-            "connection": work.connection,
+        parameters = values_of(work) | {
             "claimed_due": claimed.whole_due_at,
-            "due": work.whole_due_at,
-            "whole_at": work.whole_at,
-            "failing_since": work.failing_since,
             "claimed_agreed_run": claimed.agreed_run,
-            "agreed_run": work.agreed_run,
-            "held_run": work.held_run,
-            "held_digest": work.held_digest,
-            "held_since": work.held_since,
             "again_at": again_at,
         }
         await self._statements.tell(_SETTLE, parameters)
@@ -424,7 +416,7 @@ _NAME: Final = """
 # What somebody has pressed while the run was under way stays for the next one.
 _SETTLE: Final = """
     update provisioning_connections
-       set whole_due_at = case when whole_due_at is distinct from %(claimed_due)s::timestamptz then whole_due_at else %(due)s end,
+       set whole_due_at = case when whole_due_at is distinct from %(claimed_due)s::timestamptz then whole_due_at else %(whole_due_at)s end,
            agreed_run = case when agreed_run is distinct from %(claimed_agreed_run)s::uuid then agreed_run else %(agreed_run)s end,
            held_since = case when held_run = %(held_run)s and held_since is null then null else %(held_since)s::timestamptz end,
            whole_at = %(whole_at)s, failing_since = %(failing_since)s, held_run = %(held_run)s, held_digest = %(held_digest)s,
@@ -556,7 +548,7 @@ def _fields(found: Mapping[str, Sequence[Any]] | None) -> Mapping[str, KnownFiel
     return {} if found is None else {key: KnownField(*field) for key, field in found.items()}
 
 
-class _PersonRow(NamedTuple):
+class _PersonRow(Frozen):
     """The columns of `_PEOPLE`, in their order."""
 
     user: UUID
@@ -596,13 +588,9 @@ class _PersonRow(NamedTuple):
         if self.place is None:
             return None
         return SentPerson(
-            user=UserId(self.user),
-            far_id=self.far_id,
-            digest=self.digest,
+            **_of_sent(self),
             is_active=self.is_active is True,
             place=PlaceThere(self.place),
-            why=self.why,
-            user_name=self.user_name,
             tries=self.tries or 0,
             kept_there=self.kept_there or (),
         )
@@ -610,20 +598,11 @@ class _PersonRow(NamedTuple):
     def person(self) -> OutwardPerson:
         email = Email(self.email)
         return OutwardPerson(
-            user=UserId(self.user),
+            **_of_person(self),
             email=email,
-            email_is_verified=self.email_is_verified,
             is_vouched_for=self.is_vouched_by_provider or mail_domain(email) in (self.proved_domains or ()),
             is_member=self.role is not None,
-            is_own_member=self.is_own_member,
-            is_admitted=self.is_admitted,
-            is_chosen=self.is_chosen,
-            is_blocked_here=self.is_blocked_here,
             is_locked=self.is_account_locked,
-            is_forgotten=self.is_forgotten,
-            consented=self.consented,
-            organization=OrganizationId(self.organization),
-            organization_slug=self.organization_slug,
             profile=profile(self.own),
             listed=StandardProfile(name=self.listed_name, given_name=self.listed_given, family_name=self.listed_family),
             facts=ServiceFacts(
@@ -638,6 +617,10 @@ class _PersonRow(NamedTuple):
         )
 
 
+_of_sent: Final = shared(_PersonRow, SentPerson, "is_active", "place", "tries", "kept_there")
+_of_person: Final = shared(_PersonRow, OutwardPerson, "email")
+
+
 def _person(*columns: Any) -> OutwardPerson:
     return _PersonRow(*columns).person()
 
@@ -648,10 +631,7 @@ def _keys(work: ProvisioningWork, source: ProvisioningSource) -> list[str]:
 
 def _asked_of(work: ProvisioningWork) -> dict[str, Any]:
     sources = {one.source for one in work.mapping}
-    return {
-        "connection": work.connection,
-        "service": work.service,
-        "organization": work.organization,
+    return values_of(work) | {
         "teams": None if work.teams is None else list(work.teams),
         "wants_roles": ProvisioningSource.ROLES in sources,
         "wants_teams": ProvisioningSource.TEAMS in sources,

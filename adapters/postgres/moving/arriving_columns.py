@@ -9,57 +9,50 @@ import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from ipaddress import ip_interface
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, get_args, get_type_hints
 
 from core.domain.errors import BadRequest
-from core.domain.federation.saml.configurations import CertificateState
-from core.domain.federation.scim.groups import ScimGrouping, group_name
+from core.domain.federation.saml.configurations import Certificate, Configuration
+from core.domain.federation.scim.groups import DirectorySettings, group_name
 from core.domain.federation.scim.mappings import scim_mapping
 from core.domain.federation.scim.protocol import text_of
 from core.domain.identity.devices import LONGEST_USER_AGENT
 from core.domain.identity.passkeys import LONGEST_CREDENTIAL_ID, LONGEST_PUBLIC_KEY, TRANSPORTS, passkey_name
-from core.domain.identity.passwords import BreachRule
-from core.domain.identity.realms import LoginPolicy
-from core.domain.identity.registering import RegistrationPolicy
 from core.domain.identity.terms import terms_address, terms_version
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT, Voucher, stated_address
-from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
-from core.domain.identity.upstream.directory_visits import second_factor_values
-from core.domain.identity.upstream.providers import Provider, provider_key
+from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.refreshes import RefreshFault
-from core.domain.outbound import MetadataClients, RegisteredClients, metadata_hosts
-from core.domain.saml import LONGEST_CERTIFICATE, SamlBinding, entity_id, fingerprint
+from core.domain.outbound import metadata_hosts
+from core.domain.requests import Checks
+from core.domain.saml import LONGEST_CERTIFICATE, entity_id, fingerprint
 from core.domain.services import proxies
 from core.domain.services.api_keys import Permission
-from core.domain.services.plans import SubscriptionStatus, plan_currency, plan_features, plan_key, plan_name, plan_price
-from core.domain.services.resource_servers import Admits
+from core.domain.services.plans import CHECKS as PLAN_CHECKS
+from core.domain.services.plans import Subscription, plan_key
+from core.domain.services.resource_servers import ResourceServer
+from core.domain.services.service_roles import CHECKS as ROLE_CHECKS
 from core.domain.services.service_roles import permission_key, role_permissions, service_role_slug
-from core.domain.services.services import (
-    LONGEST_SCOPE,
-    MOST_SCOPES,
-    AssertionAudience,
-    SecurityProfile,
-    SignInPolicy,
-    service_name,
-    service_slug,
-)
+from core.domain.services.services import LONGEST_SCOPE, MOST_SCOPES, ServiceSettings, service_name, service_slug
 from core.domain.tenancy.branding import logo_destination
-from core.domain.tenancy.domains import JoinPolicy, domain_name, route_domain
-from core.domain.tenancy.hooks import HookPoint, HookSilence, hook_destination, hook_seconds
-from core.domain.tenancy.invitations import InvitationStatus
+from core.domain.tenancy.domains import DomainRoute, domain_name, route_domain
+from core.domain.tenancy.hooks import Hook, hook_destination, hook_seconds
+from core.domain.tenancy.invitations import Invitation
 from core.domain.tenancy.mail_servers import mail_host, mail_port, mail_username, sender_name
 from core.domain.tenancy.management_keys import key_name
-from core.domain.tenancy.members import MembershipOrigin
-from core.domain.tenancy.organizations import OrganizationStatus, checked_metadata, organization_name
+from core.domain.tenancy.members import Membership
+from core.domain.tenancy.organizations import CHECKS as ORGANIZATION_CHECKS
+from core.domain.tenancy.organizations import Organization, checked_metadata
 from core.domain.tenancy.profile_values import require_keepable
 from core.domain.tenancy.roles import BuiltInRole, Capability, role_description, role_name, role_slug
 from core.domain.tenancy.siem import SiemProvider, siem_batch_size, siem_destination, siem_name
-from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule, AllFactor
-from core.domain.tenancy.teams import TeamSource, team_slug
-from core.domain.tenancy.upstream_providers import MOST_SUCCEEDED, client_id, profile_mapping, provider_name
-from core.domain.tenancy.upstream_providers import scopes as provider_scopes
+from core.domain.tenancy.sign_in_rules import SignInRules
+from core.domain.tenancy.teams import Team, team_slug
+from core.domain.tenancy.trusted_issuers import TrustedIssuerSettings
+from core.domain.tenancy.upstream_providers import CHECKS as PROVIDER_CHECKS
+from core.domain.tenancy.upstream_providers import MOST_SUCCEEDED, OAuthCredentials, UpstreamProvider, client_id
 from core.domain.tenancy.webhooks import subscription, webhook_destination, webhook_name
-from core.domain.tokens import TokenAlgorithm
+from core.frozen import Frozen, names_of
 
 Rule = Callable[[Any], object]
 """Raises `BadRequest`, or whatever a value of another form makes of it."""
@@ -81,6 +74,21 @@ def _kept(rule: Rule) -> Rule:
             raise BadRequest("must be without spaces around it and without control characters, as it is kept")
 
     return check
+
+
+def _stored(checks: Checks, *left_out: str) -> dict[str, Rule]:
+    """The rules of the fields that an endpoint stores by these checks."""
+    return {name: _kept(check) for name, check in checks.items() if name not in left_out}
+
+
+def _words(thing: type[Frozen]) -> dict[str, Rule]:
+    """The rules of the fields whose type is an enum. Their columns have the same names."""
+    return {
+        name: one
+        for name, kind in get_type_hints(thing).items()
+        for one in (get_args(kind) if isinstance(kind, UnionType) else (kind,))
+        if isinstance(one, type) and issubclass(one, Enum)
+    }
 
 
 def _text(longest: int) -> Rule:
@@ -214,36 +222,30 @@ LEFT: Final = OtherCheck.LEFT
 
 _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "all_organizations": {
+        **_stored(ORGANIZATION_CHECKS),
+        **_words(Organization),
+        **_words(SignInRules),
         "slug": LEFT,
-        "name": _kept(organization_name),
-        "status": OrganizationStatus,
         "logo_url": logo_destination,
         "primary_color": ROW,
         **dict.fromkeys(("device_trust_days", "mfa_grace_days", "session_hours", "invitation_domains", "shortest_password"), ROW),
         **dict.fromkeys(("session_idle_minutes", "most_sessions", "registration_domains"), ROW),
         **dict.fromkeys(("help_url", "privacy_url", "terms_url"), ROW),
         **dict.fromkeys(("look", "languages"), ROW),
-        "admin_factor": AdminFactor,
-        "all_factor": AllFactor,
-        "metadata_clients": MetadataClients,
-        "agents": AgentRule,
-        "breached_at_sign_in": BreachRule,
-        "registration_policy": RegistrationPolicy,
         "logo_digest": _digest,
         "metadata": _metadata,
         "metadata_hosts": metadata_hosts,
-        "registered_clients": RegisteredClients,
     },
-    "memberships": {"role": STATEMENT, "came_by": MembershipOrigin},
+    "memberships": {**_words(Membership), "role": STATEMENT},
     "organization_texts": {"key": _text_key, "language": _language_code, "text": ROW, "based_on": ROW},
-    "invitations": {"email": ROW, "email_key": ROW, "role": STATEMENT, "status": InvitationStatus},
+    "invitations": {**_words(Invitation), "email": ROW, "email_key": ROW, "role": STATEMENT},
     "former_members": {},
     "team_members": {},
     "teams": {
+        **_words(Team),
         "slug": team_slug,
         # A directory's groups may have longer names than those that people make.
         "name": _kept(group_name),
-        "source": TeamSource,
         "external_id": _of_directory,
         "role": STATEMENT,
     },
@@ -254,7 +256,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "profile_values": {"values": _values},
     "all_profile_fields": dict.fromkeys(("key", "label", "kind", "rule", "written_by", "scope", "asked_at", "position"), ROW),
     "management_keys": {"name": _NAME, "prefix": _PREFIX, "capabilities": _each(Capability, _MOST_WORDS)},
-    "trusted_issuers": dict.fromkeys(("name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims"), ROW),
+    "trusted_issuers": dict.fromkeys(names_of(TrustedIssuerSettings), ROW),
     "mail_servers": {
         "host": _kept(mail_host),
         "port": mail_port,
@@ -265,29 +267,18 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "logos": {"digest": ROW, "media_type": ROW},
     "look_pictures": {"kind": _one_of("dark_logo", "favicon", "background"), "digest": ROW, "media_type": ROW},
     "domains": {"domain": _kept(domain_name)},
-    "domain_routes": {
-        "domain": _kept(route_domain),
-        "shared_provider": Provider,
-        "login_policy": LoginPolicy,
-        "join_policy": JoinPolicy,
-    },
-    "oauth_credentials": {"provider": Provider, "client_id": _kept(client_id)},
+    "domain_routes": {**_words(DomainRoute), "domain": _kept(route_domain)},
+    "oauth_credentials": {**_words(OAuthCredentials), "client_id": _kept(client_id)},
     "upstream_providers": {
-        "kind": ProviderKind,
-        "state": ConnectionState,
-        "name": _kept(provider_name),
-        "issuer": ROW,
-        "client_id": _kept(client_id),
-        "scopes": provider_scopes,
-        "profile_mapping": _names(profile_mapping),
-        "second_factor_values": second_factor_values,
-        **dict.fromkeys(("saml", "ldap"), ROW),
+        **_stored(PROVIDER_CHECKS),
+        **_words(UpstreamProvider),
+        **dict.fromkeys(("issuer", "saml", "ldap"), ROW),
         **dict.fromkeys(("certificate", "next_certificate", "former_certificate"), certificate),
         "refresh_fault": RefreshFault,
         "succeeds": _each(Voucher.of, MOST_SUCCEEDED),
     },
     "webhooks": {"name": _kept(webhook_name), "url": webhook_destination, "events": subscription},
-    "hooks": {"point": HookPoint, "address": hook_destination, "silence": HookSilence, "seconds": hook_seconds},
+    "hooks": {**_words(Hook), "address": hook_destination, "seconds": hook_seconds},
     "siem_configurations": {
         "name": _kept(siem_name),
         "provider_type": SiemProvider,
@@ -297,27 +288,16 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
 }
 _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "all_services": {
+        # The rule of the whole row takes the settings as the class has them.
+        **{name: ROW for name, kind in get_type_hints(ServiceSettings).items() if kind is not bool},
+        **_words(ServiceSettings),
         "slug": service_slug,
-        **dict.fromkeys(("name", "service_type", "codehost_scopes", "websuite_scopes", "officesuite_scopes", "redirect_uris"), ROW),
-        **dict.fromkeys(("device_activation_uri", "post_logout_redirect_uris", "backchannel_logout_uri", "jwks", "jwks_uri"), ROW),
-        "frontchannel_logout_uri": ROW,
         "logo_digest": _digest,
-        "profile": SecurityProfile,
-        "sign_in_policy": SignInPolicy,
-        **dict.fromkeys(("id_token_alg", "access_token_alg"), TokenAlgorithm),
-        "assertion_audience": AssertionAudience,
-        **dict.fromkeys(("session_lifetime_hours", "session_idle_minutes", "most_sessions"), ROW),
         "kept_client_id": ROW,
         "metadata": _metadata,
     },
-    "subscriptions": {"status": SubscriptionStatus},
-    "plans": {
-        "name": _kept(plan_name),
-        "price_cents": plan_price,
-        "currency": _kept(plan_currency),
-        "features": _kept(plan_features),
-        "key": plan_key,
-    },
+    "subscriptions": _words(Subscription),
+    "plans": {**_stored(PLAN_CHECKS, "billing_price_id"), "key": plan_key},
     "api_keys": {"name": _NAME, "prefix": _PREFIX, "permissions": _each(Permission, _MOST_WORDS)},
     "user_keys": {"name": _NAME, "prefix": _PREFIX, "scopes": _SCOPES},
     "service_logos": {"digest": ROW, "media_type": ROW},
@@ -335,17 +315,13 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "service_claims": dict.fromkeys(("name", "source", "argument", "told_in"), ROW),
     "permissions": {"key": permission_key, "description": _kept(role_description)},
     "service_roles": {
+        **_stored(ROLE_CHECKS, "given_to_everybody"),
         "slug": service_role_slug,
-        "name": _kept(role_name),
-        "description": _kept(role_description),
         "permissions": lambda keys: [*map(permission_key, role_permissions(keys))],
     },
     "resource_servers": {
+        **_words(ResourceServer),
         **dict.fromkeys(("identifier", "domain", "name", "token_lifetime", "scopes", "metadata_hosts"), ROW),
-        "admits": Admits,
-        "access_token_alg": TokenAlgorithm,
-        "metadata_clients": MetadataClients,
-        "registered_clients": RegisteredClients,
     },
     "resource_admissions": {},
     "resource_exchanges": {},
@@ -356,12 +332,12 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "consents": {"scopes": _SCOPES, "saml_entity_id": entity_id, "saml_scopes": _SCOPES},
     "logout_receivers": {},
     "saml_configurations": {
+        **_words(Configuration),
         **dict.fromkeys(("entity_id", "acs_url", "slo_url", "slo_response_url", "name_id_format"), ROW),
         "attribute_mapping": _document,
         **dict.fromkeys(("acs_endpoints", "signing_certificates", "encryption_certificate"), ROW),
-        "slo_binding": SamlBinding,
     },
-    "saml_certificates": {"state": CertificateState, "certificate": certificate, "warned_days": _natural},
+    "saml_certificates": {**_words(Certificate), "certificate": certificate, "warned_days": _natural},
 }
 _OF_PEOPLE: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "pictures": {"type": ROW},
@@ -381,7 +357,7 @@ _OF_PEOPLE: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "email": _kept(stated_address),
     },
     "scim_tokens": {"name": _NAME, "prefix": _PREFIX},
-    "scim_groups": {"external_id": _of_directory, "groups": ScimGrouping, "profile_mapping": _names(scim_mapping)},
+    "scim_groups": {**_words(DirectorySettings), "external_id": _of_directory, "profile_mapping": _names(scim_mapping)},
     "provisioned_users": {
         "work_email": _work_address,
         **dict.fromkeys(("external_id", "formatted_name", "given_name", "family_name", "display_name"), _of_directory),

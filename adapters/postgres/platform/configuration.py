@@ -6,6 +6,8 @@ Rules name applications by id, and exceptions teams; a document names both by sl
 stands. An exception of a person is in no document, as people are in none, and since when a rule counts is nobody's to say.
 
 The statements for what belongs to organizations, by the kind of object. Each ends where a condition on `organizations` may follow.
+
+A document shows the fields of the class by which the API changes the object. Where this class has a secret, a statement lists the fields.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,12 +18,20 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import Columns, CountRow, IdRow, storable_text
+from adapters.postgres.identity.upstream.providers import FURTHER
+from adapters.postgres.services import service_roles, services
+from adapters.postgres.services.plans import PLAN
 from adapters.postgres.services.resource_servers import RESOURCE_SERVER, named_services
-from adapters.postgres.services.services import PROXY_SETTINGS
 from adapters.postgres.services.user_keys import USER_KEY_SETTINGS
 from adapters.postgres.statements import OnPool, OnStatements, ask, ask_for_many, first, only, tell
+from adapters.postgres.tenancy import hooks, roles
+from adapters.postgres.tenancy.branding import LOOK
 from adapters.postgres.tenancy.management_keys import OF_KEY, OWES_SECOND_FACTOR, TRUSTED_ISSUER
-from adapters.postgres.tenancy.roles import RELATIONS_OF_MEMBER
+from adapters.postgres.tenancy.organizations import MAIL_SERVER, ORGANIZATION, RULES
+from adapters.postgres.tenancy.profile_fields import FIELD
+from adapters.postgres.tenancy.siem import SIEM
+from adapters.postgres.tenancy.upstream_providers import UPSTREAM_PROVIDER
+from adapters.postgres.tenancy.webhooks import WEBHOOK
 from core.domain.federation.saml.configurations import Configuration, ConfigurationChange, Understood
 from core.domain.formats import timestamp
 from core.domain.identifiers import OrganizationId, ProposalId
@@ -37,11 +47,21 @@ from core.domain.platform.configuration.objects import (
     ObjectPlace,
 )
 from core.domain.platform.configuration.planning import PROPOSES, Proposal, ProposalState
+from core.domain.services.plans import PlanChange
+from core.domain.services.proxies import ProxySettingsChange
 from core.domain.services.resource_servers import ResourceServerChange
+from core.domain.services.service_roles import ServiceRoleChange
+from core.domain.services.services import ServiceChange
 from core.domain.services.user_keys import UserKeySettingsChange
+from core.domain.tenancy.branding import LookChange
+from core.domain.tenancy.hooks import HookDraft
+from core.domain.tenancy.mail_servers import MailServerSettings
 from core.domain.tenancy.management_keys import Maker, able_in_organization
+from core.domain.tenancy.organizations import OrganizationUpdate
 from core.domain.tenancy.roles import capabilities_of
+from core.domain.tenancy.sign_in_rules import SignInRulesChange
 from core.domain.tenancy.trusted_issuers import TrustedIssuerChange
+from core.domain.tenancy.webhooks import WebhookChange
 from core.frozen import Frozen, names_of
 from ports.platform import SealedProposal, StoredObject
 
@@ -237,7 +257,7 @@ _OF_MAKER: Final = names_of(_Maker)
 _NAMED: Final[LiteralString] = f"""
            {PROPOSAL.names}, coalesce(keys.name, users.email, '') as proposed_by,
            {OF_KEY},
-           case when users.id is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations,
+           case when users.id is null then '{{}}'::text[] else {roles.RELATIONS_OF_MEMBER} end as relations,
            case when users.id is null then false else {OWES_SECOND_FACTOR} end as owes_second_factor"""
 
 _COUNTING: Final = """
@@ -342,22 +362,10 @@ _OF_SERVICES: Final = """
 _SERVICES: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as name, services.slug as id, services.user_count as people,
            jsonb_build_object(
-               'name', services.name, 'service_type', service_type, 'codehost_scopes', codehost_scopes, 'websuite_scopes', websuite_scopes,
-               'officesuite_scopes', officesuite_scopes,
+               {services.SERVICE.document({*names_of(ServiceChange)} - {"redirect_uris", "jwks"})},
                -- The hosts of a proxy say these.
                'redirect_uris', case when service_type = 'proxy' then '{{}}' else redirect_uris end,
-               'device_activation_uri', device_activation_uri,
-               'sign_in_policy', sign_in_policy, 'trusted', trusted, 'is_agent', is_agent,
-               'jwks', case when jwks_uri is null then jwks end, 'jwks_uri', jwks_uri,
-               'id_token_alg', id_token_alg, 'access_token_alg', access_token_alg, 'assertion_audience', assertion_audience,
-               'post_logout_redirect_uris', post_logout_redirect_uris,
-               'backchannel_logout_uri', backchannel_logout_uri,
-               'backchannel_logout_session_required', backchannel_logout_session_required,
-               'frontchannel_logout_uri', frontchannel_logout_uri,
-               'frontchannel_logout_session_required', frontchannel_logout_session_required, 'profile', profile,
-               'session_lifetime_hours', session_lifetime_hours, 'session_idle_minutes', services.session_idle_minutes,
-               'most_sessions', services.most_sessions, 'dpop_bound_access_tokens', services.dpop_bound_access_tokens,
-               'metadata', services.metadata
+               'jwks', case when jwks_uri is null then jwks end, 'metadata', services.metadata
            ) as fields
       {_OF_SERVICES}
 """
@@ -365,15 +373,14 @@ _SERVICES: Final[LiteralString] = f"""
 _PLANS: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service, plans.key as name, plans.id::text as id,
            plans.subscription_count as people,
-           jsonb_build_object('name', plans.name, 'price_cents', price_cents, 'currency', currency, 'features', features,
-                              'billing_price_id', billing_price_id) as fields
+           jsonb_build_object({PLAN.document(names_of(PlanChange))}) as fields
       {_OF_SERVICES}
       join plans on plans.service_id = services.id and plans.deleted_at is null
 """
 
 _PERMISSIONS: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service, permissions.key as name, permissions.key as id,
-           jsonb_build_object('description', permissions.description) as fields
+           jsonb_build_object({service_roles.PERMISSION.document(("description",))}) as fields
       {_OF_SERVICES}
       join permissions on permissions.service_id = services.id
 """
@@ -382,8 +389,7 @@ _SERVICE_ROLES: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service, service_roles.slug as name, service_roles.slug as id,
            (select count(*) from relations where relations.service_id is not null and relations.object_id = service_roles.id)::integer
                as people,
-           jsonb_build_object('name', service_roles.name, 'permissions', permissions, 'description', description,
-                              'given_to_everybody', given_to_everybody) as fields
+           jsonb_build_object({service_roles.ROLE.document(names_of(ServiceRoleChange))}) as fields
       {_OF_SERVICES}
       join service_roles on service_roles.service_id = services.id
 """
@@ -448,7 +454,7 @@ _USER_KEYS: Final[LiteralString] = f"""
 _PROXIES: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service,
            jsonb_build_object(
-               {PROXY_SETTINGS.document(("rules", "headers", "idle_minutes"))},
+               {services.PROXY_SETTINGS.document(names_of(ProxySettingsChange))},
                'hosts', (
                    select coalesce(jsonb_agg(proxy_hosts.host order by proxy_hosts.host), '[]')
                      from proxy_hosts
@@ -487,48 +493,41 @@ OF_SERVICE: Final[dict[str, LiteralString]] = {
 }
 
 
-_ORGANIZATION: Final = """
+_ORGANIZATION: Final[LiteralString] = f"""
     select organizations.slug as organization, organizations.id::text as id, organizations.member_count as people,
-           jsonb_build_object('name', organizations.name, 'metadata', organizations.metadata) as fields
+           jsonb_build_object({ORGANIZATION.document(names_of(OrganizationUpdate))}, 'metadata', organizations.metadata) as fields
       from organizations
 """
 
-_LIMITS: Final = """
+_LIMITS: Final[LiteralString] = f"""
     select organizations.slug as organization,
-           jsonb_build_object('tier', tiers.name, 'max_services', organizations.max_services,
-                              'max_users', organizations.max_users) as fields
+           jsonb_build_object('tier', tiers.name, {ORGANIZATION.document(("max_services", "max_users"))}) as fields
       from organizations
       join tiers on tiers.id = organizations.tier_id
 """
 
-_SIGN_IN_RULES: Final = """
+_SIGN_IN_RULES: Final[LiteralString] = f"""
     select organizations.slug as organization,
            jsonb_build_object(
+               {RULES.document({*names_of(SignInRulesChange)} - {"session_hours"})}, 'session_lifetime_hours', session_hours,
                'mfa_policy', case when mfa_required_since is null then 'optional' else 'required' end,
-               'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
-               'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
-               'admin_factor', coalesce(admin_factor, 'optional'), 'agents', agents,
+               'admin_factor', coalesce(admin_factor, 'optional'),
                'afar_requests', case when afar_since is null then 'off' else 'on' end,
-               'all_factor', coalesce(all_factor, 'optional'), 'passkey_offers', passkey_offers,
+               'all_factor', coalesce(all_factor, 'optional'),
                'all_factor_role', (
                    select services.slug || '/' || service_roles.slug
                      from service_roles
                      join services on services.id = service_roles.service_id
                     where service_roles.id = organizations.all_factor_role_id and services.org_id = organizations.id
-               ),
-               'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts, 'registered_clients', registered_clients,
-               'shortest_password', shortest_password, 'breached_at_sign_in', breached_at_sign_in,
-               'session_idle_minutes', session_idle_minutes, 'most_sessions', most_sessions,
-               'registration_policy', registration_policy, 'registration_domains', registration_domains
+               )
            ) as fields
       from organizations
 """
 
-_BRANDING: Final = """
+_BRANDING: Final[LiteralString] = f"""
     select organizations.slug as organization,
-           jsonb_build_object('logo_url', logo_url, 'primary_color', primary_color, 'help_url', help_url, 'privacy_url', privacy_url,
-                              'terms_url', terms_url, 'second_color', look::jsonb -> 'second_color', 'corner', look::jsonb -> 'corner',
-                              'font', look::jsonb -> 'font') as fields
+           jsonb_build_object({LOOK.document(names_of(LookChange))}, 'second_color', look::jsonb -> 'second_color',
+                              'corner', look::jsonb -> 'corner', 'font', look::jsonb -> 'font') as fields
       from organizations
 """
 
@@ -561,9 +560,8 @@ _TEXTS: Final[LiteralString] = f"""
 
 INSTALLATION_TEXTS: Final[LiteralString] = f"select '' as organization, {_SPOKEN.format('organization_texts.org_id is null')} as fields"
 
-_MAIL_SERVER: Final = """
-    select organizations.slug as organization,
-           jsonb_build_object('host', host, 'port', port, 'username', username, 'from_email', from_email, 'from_name', from_name) as fields
+_MAIL_SERVER: Final[LiteralString] = f"""
+    select organizations.slug as organization, jsonb_build_object({MAIL_SERVER.document(names_of(MailServerSettings))}) as fields
       from organizations
       join mail_servers on mail_servers.org_id = organizations.id
 """
@@ -574,24 +572,23 @@ _DOMAIN: Final = """
       join domains on domains.org_id = organizations.id
 """
 
-_SIEM: Final = """
+_SIEM: Final[LiteralString] = f"""
     select organizations.slug as organization,
-           jsonb_build_object('name', siem_configurations.name, 'provider_type', provider_type, 'endpoint_url', endpoint_url,
-                              'batch_size', batch_size, 'is_active', is_active) as fields
+           jsonb_build_object('provider_type', provider_type,
+                              {SIEM.document(("name", "endpoint_url", "batch_size", "is_active"))}) as fields
       from organizations
       join siem_configurations on siem_configurations.org_id = organizations.id
 """
 
 # Whether it counts is its state, and no document lets it.
-_HOOK: Final = """
-    select organizations.slug as organization,
-           jsonb_build_object('address', address, 'silence', silence, 'seconds', seconds) as fields
+_HOOK: Final[LiteralString] = f"""
+    select organizations.slug as organization, jsonb_build_object({hooks.HOOK.document(names_of(HookDraft))}) as fields
       from organizations
       join hooks on hooks.org_id = organizations.id
 """
 
-_PLATFORM_HOOK: Final = """
-    select '' as organization, jsonb_build_object('address', address, 'silence', silence, 'seconds', seconds) as fields
+_PLATFORM_HOOK: Final[LiteralString] = f"""
+    select '' as organization, jsonb_build_object({hooks.HOOK.document(names_of(HookDraft))}) as fields
       from hooks
      where org_id is null
 """
@@ -604,50 +601,55 @@ _SCIM_SETTINGS: Final = """
       left join scim_groups on scim_groups.org_id = organizations.id
 """
 
-_PROFILE_FIELDS: Final = """
+_FIELDS: Final = ("label", "kind", "rule", "written_by", "required", "asked_at", "position")
+
+_PROFILE_FIELDS: Final[LiteralString] = f"""
     select organizations.slug as organization, profile_fields.key as name, profile_fields.key as id,
-           jsonb_build_object('label', label, 'kind', kind, 'rule', rule, 'written_by', written_by, 'required', required,
-                              'asked_at', asked_at, 'position', position) as fields
+           jsonb_build_object({FIELD.document(_FIELDS)}) as fields
       from organizations
       join profile_fields on profile_fields.org_id = organizations.id
 """
 
-_ROLES: Final = """
+_ROLES: Final[LiteralString] = f"""
     select organizations.slug as organization, roles.slug as name, roles.id::text as id,
            (select count(*) from memberships where memberships.role_id = roles.id)::integer as people,
-           jsonb_build_object('name', roles.name, 'description', roles.description, 'permissions', array(
+           jsonb_build_object({roles.ROLE.document(("name", "description"))}, 'permissions', array(
                select relation from relations where relations.role_id = roles.id and relations.object_type = 'organization'
            )) as fields
       from organizations
       join roles on roles.org_id = organizations.id
 """
 
-_TEAMS: Final = """
+_TEAMS: Final[LiteralString] = f"""
     select organizations.slug as organization, teams.slug as name, teams.slug as id, teams.source = 'directory' as is_directorys,
            (select count(*) from team_members where team_members.team_id = teams.id)::integer as people,
-           jsonb_build_object('name', teams.name, 'role', teams.role) as fields
+           jsonb_build_object({roles.TEAM.document(("name", "role"))}) as fields
       from organizations
       join teams on teams.org_id = organizations.id
 """
 
 # We have disabled a paused webhook because it failed. That is its state, and no wish of anybody.
-_WEBHOOKS: Final = """
+_WEBHOOKS: Final[LiteralString] = f"""
     select organizations.slug as organization, webhooks.name, webhooks.id::text as id,
-           jsonb_build_object('url', url, 'events', events, 'is_active', is_active or paused_at is not null) as fields
+           jsonb_build_object(
+               {WEBHOOK.document({*names_of(WebhookChange)} - {"name", "is_active"})}, 'is_active', is_active or paused_at is not null
+           ) as fields
       from organizations
       join webhooks on webhooks.org_id = organizations.id
 """
 
 # Whether people can sign in through a directory is its state, and so is an owner's word that any provider waits for: until then it counts
 # as enabled, as it will be. What its metadata bring by their address is no wish of anybody.
-_UPSTREAM_PROVIDERS: Final = """
+_UPSTREAM_PROVIDERS: Final[LiteralString] = f"""
     select organizations.slug as organization, upstream_providers.name, upstream_providers.id::text as id,
            (select count(*) from identities where identities.upstream_provider_id = upstream_providers.id)::integer as people,
-           jsonb_build_object('kind', kind, 'profile_mapping', profile_mapping)
-           || case kind when 'ldap' then '{}' else jsonb_build_object('second_factor_values', second_factor_values) end || case kind
-               when 'ldap' then jsonb_strip_nulls(ldap - '{read_threshold,read_seconds}'::text[])
+           jsonb_build_object({UPSTREAM_PROVIDER.document(("kind", "profile_mapping"))})
+           || case kind
+               when 'ldap' then '{{}}' else jsonb_build_object({UPSTREAM_PROVIDER.document(("second_factor_values",))})
+           end || case kind
+               when 'ldap' then jsonb_strip_nulls(ldap - '{{read_threshold,read_seconds}}'::text[])
                when 'oidc' then jsonb_build_object(
-                   'issuer', issuer, 'client_id', client_id, 'scopes', scopes, 'enabled', enabled or state <> 'active')
+                   {UPSTREAM_PROVIDER.document(("issuer", "client_id", "scopes"))}, 'enabled', enabled or state <> 'active')
                else jsonb_strip_nulls(jsonb_build_object(
                    'issuer', issuer,
                    'sso_url', coalesce(saml ->> 'sso_url', ''), 'slo_url', coalesce(saml ->> 'slo_url', ''),
@@ -800,20 +802,19 @@ _OF_SOME: Final = "where organizations.slug = any(%(organizations)s)"
 
 _SLUGS: Final = "select slug from organizations order by slug"
 
-_PLATFORM_FIELDS: Final[LiteralString] = """
+_PLATFORM_FIELDS: Final[LiteralString] = f"""
     select '' as organization, key as name, key as id,
-           jsonb_build_object('label', label, 'kind', kind, 'rule', rule, 'written_by', written_by, 'required', required,
-                              'asked_at', asked_at, 'position', position, 'scope', scope) as fields
+           jsonb_build_object({FIELD.document((*_FIELDS, "scope"))}) as fields
       from profile_fields
      where org_id is null
 """
 
 # A draft counts as enabled, as it will be: that it waits is its state.
-_FURTHER_PROVIDERS: Final[LiteralString] = """
+_FURTHER_PROVIDERS: Final[LiteralString] = f"""
     select '' as organization, key as name, key as id,
            jsonb_build_object(
-               'preset', preset, 'name', name, 'client_id', client_id, 'active', state = 'active',
-               'enabled', enabled or state = 'draft', 'position', position,
+               {FURTHER.document(("preset", "name", "client_id", "position"))}, 'active', state = 'active',
+               'enabled', enabled or state = 'draft',
                'organizations', case
                    when organizations is not null then array(
                        select offered.slug

@@ -1,41 +1,36 @@
 """Looks, own texts, notices and languages of organizations. `adapters/postgres/branding.py` reads what pages and mails show."""
 
 from collections.abc import Sequence
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns, array, storable_text
-from adapters.postgres.statements import OnStatements, first_made
+from adapters.postgres.statements import OnStatements, first, first_made
 from core.domain.branding import look_of
 from core.domain.identifiers import LogoId, OrganizationId, OwnTextId
 from core.domain.languages import kept_languages, restored_languages
 from core.domain.tenancy.branding import Logo, LookPicture, OrganizationLook
 from core.domain.tenancy.texts import KeptText, NoticeTimes, SpokenLanguages
 from core.domain.texts.own_texts import INSTALLATION_TEXTS_TOPIC
-from core.frozen import Frozen, replace, values_of
+from core.frozen import Frozen, replace
+
+LOOK: Final = Columns(OrganizationLook, "organizations", apart=("look",), texts=("logo_url",), derived=("logo_digest",))
+
+
+def _kept(*, look: str | None, **columns: Any) -> OrganizationLook:
+    return LOOK.row(look=look_of(look), **columns)
 
 
 class LookRows(OnStatements):
     """Implements `ports.tenancy.organizations.LookStore`."""
 
     async def find(self, organization: OrganizationId) -> OrganizationLook | None:
-        return first_made(await self._statements.ask(_Kept, _GET, {"id": organization}), _Kept.organization_look)
+        return first(await self._statements.ask(_kept, _GET, {"id": organization}))
 
     async def logo(self, digest: str) -> Logo | None:
-        return first_made(
-            await self._statements.ask(_Logo, _LOGO, {"digest": storable_text(digest)}), lambda row: Logo(row.media_type, row.content)
-        )
+        return first(await self._statements.ask(Logo, _LOGO, {"digest": storable_text(digest)}))
 
     async def save(self, organization: OrganizationId, look: OrganizationLook) -> None:
-        parameters = {
-            "id": organization,
-            "logo_url": None if look.logo_url is None else storable_text(look.logo_url),
-            "primary_color": look.primary_color,
-            "help_url": look.help_url,
-            "privacy_url": look.privacy_url,
-            "terms_url": look.terms_url,
-            "look": look.look.as_text(),
-        }
-        await self._statements.tell(_SAVE, parameters)
+        await self._statements.tell(_SAVE, {**LOOK.values(look), "id": organization, "look": look.look.as_text()})
 
     async def replace_picture(
         self,
@@ -59,32 +54,9 @@ class LookRows(OnStatements):
             await self._statements.tell(_REMOVE if picture is None else _KEEP, parameters)
 
 
-class _Kept(Frozen):
-    logo_url: str | None
-    primary_color: str | None
-    help_url: str | None
-    privacy_url: str | None
-    terms_url: str | None
-    logo_digest: str | None
-    look: str | None
+_GET: Final[LiteralString] = f"select {LOOK.names}, look from organizations where id = %(id)s"
 
-    def organization_look(self) -> OrganizationLook:
-        return OrganizationLook(**{**values_of(self), "look": look_of(self.look)})
-
-
-class _Logo(Frozen):
-    media_type: str
-    content: bytes
-
-
-_GET: Final = "select logo_url, primary_color, help_url, privacy_url, terms_url, logo_digest, look from organizations where id = %(id)s"
-
-_SAVE: Final = """
-    update organizations
-       set logo_url = %(logo_url)s, primary_color = %(primary_color)s, help_url = %(help_url)s, privacy_url = %(privacy_url)s,
-           terms_url = %(terms_url)s, look = %(look)s
-     where id = %(id)s
-"""
+_SAVE: Final[LiteralString] = f"update organizations set {LOOK.changes()}, look = %(look)s where id = %(id)s"
 
 _POINT: Final = "update organizations set logo_digest = %(digest)s where id = %(organization)s"
 

@@ -18,7 +18,7 @@ from core.domain.identifiers import FlowId, HookId, LoginEventId, OrganizationId
 from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, AskingDoor, HookFactor, HookReason, HookSaid, HookWord
 from core.domain.mail import Email
 from core.domain.tenancy.hooks import KNOWN_AFTER, MOST_EXCHANGES, Hook, HookExchange, HookPeople, HookReport
-from core.frozen import Frozen, names_of
+from core.frozen import Frozen, names_of, shared, values_of
 from ports.tenancy.hooks import AskedHooks, HookTimes, SealedHook, UnaskedAccess
 
 HOOK: Final = Columns(Hook, "hooks", named={"organization": "org_id"})
@@ -45,6 +45,10 @@ class _Standing(Frozen, kw_only=True):
     has_second_factor: bool
     has_passkey: bool
     is_new_device: bool
+
+
+_of_hooks: Final = shared(_Standing, AskedHooks, "application")
+_of_person: Final = shared(_Standing, DescribedPerson, "email", "profile")
 
 
 def _to_ask(**columns: Any) -> tuple[_Standing, SealedHook]:
@@ -93,11 +97,7 @@ class HookRows(OnStatements):
 
     async def to_ask(self, door: AskingDoor) -> AskedHooks | None:
         token = None if door.came is None else door.came.device_token
-        parameters = {
-            "person": door.person,
-            "organization": door.organization,
-            "service": door.service,
-            "consents": door.consents,
+        parameters = values_of(door) | {
             "device": None if token is None else token.digest(),
             "before": door.came_after,
             "known_after": KNOWN_AFTER,
@@ -107,22 +107,18 @@ class HookRows(OnStatements):
             return None
         standing = rows[0][0]
         return AskedHooks(
+            **_of_hooks(standing),
             hooks=[hook for _, hook in rows],
             organization_slug=standing.slug,
             application=standing.application or door.unplaced,
             person=DescribedPerson(
+                **_of_person(standing),
                 user=door.person,
                 email=Email(standing.email),
-                email_is_verified=standing.email_is_verified,
                 organization=door.organization,
                 organization_slug=standing.slug,
-                role=standing.role,
                 profile=profile(standing.profile),
             ),
-            has_second_factor=standing.has_second_factor,
-            has_passkey=standing.has_passkey,
-            is_new_device=standing.is_new_device,
-            is_owner=standing.is_owner,
             people=_people(standing),
         )
 

@@ -6,15 +6,15 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.branding import branded, bring, dress_of
-from adapters.postgres.columns import DueRow, IdRow, due_in
+from adapters.postgres.columns import Columns, DueRow, IdRow, due_in
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.sessions.parts import SESSION_LIVES
-from adapters.postgres.statements import OnStatements, first, first_made, only
+from adapters.postgres.statements import OnStatements, first, only
 from adapters.postgres.tenancy.management_keys import OF_KEY, OWES_SECOND_FACTOR
 from adapters.postgres.tenancy.roles import RELATIONS_OF_MEMBER, application_of, gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
 from core.domain.branding import named_application
-from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId, first_id
+from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, SessionId, UserId, first_id
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.claims import Voucher
 from core.domain.languages import Language
@@ -40,95 +40,52 @@ from core.domain.tenancy.tiers import user_limit
 from core.frozen import Frozen
 from ports.tenancy.members import ById, ByToken, ListedInvitation
 
-
-class _Invitation(Frozen):
-    id: UUID
-    org_id: UUID
-    email: str
-    role: str
-    role_id: UUID | None
-    invited_by: UUID | None
-    token_digest: bytes
-    status: str
-    expires_at: datetime
-    created_at: datetime
-    closed_at: datetime | None
-    made_by_key: UUID | None
-
-    def invitation(self) -> Invitation:
-        return Invitation(
-            id=InvitationId(self.id),
-            organization=OrganizationId(self.org_id),
-            email=Email(self.email),
-            role=self.role,
-            role_id=None if self.role_id is None else RoleId(self.role_id),
-            invited_by=None if self.invited_by is None else UserId(self.invited_by),
-            token_digest=self.token_digest,
-            status=InvitationStatus(self.status),
-            expires_at=self.expires_at,
-            created_at=self.created_at,
-            closed_at=self.closed_at,
-            made_by_key=None if self.made_by_key is None else ManagementKeyId(self.made_by_key),
-        )
+INVITATION: Final = Columns(
+    Invitation,
+    "invitations",
+    named={"organization": "org_id"},
+    # No statement reads the digest of the token in the mail.
+    apart=("mailed_digest",),
+)
+LAPSED: Final = Columns(Lapsed, "invitations", named={"organization": "org_id"})
 
 
-class _Prospect(Frozen):
-    name: str
-    logo_digest: str | None
-    primary_color: str | None
-    dress: list[str | None] | None
-    inviter_id: UUID
-    inviter_email: str
-    inviter_created_at: datetime
-    inviter_name: str | None
-    inviter_relations: list[str]
-    inviter_is_own: bool
-    is_member: bool
-    language: str | None
-    to_address: datetime | None
-    to_anybody: datetime | None
-    lapsed_id: UUID | None
-    lapsed_email: str | None
-    lapsed_role: str | None
-    lapsed_at: datetime | None
-    invitation_domains: list[str]
-    has_mail_server: bool
-
-    def prospect(self, organization: OrganizationId) -> Prospect:
-        lapsed = None
-        if self.lapsed_id is not None and self.lapsed_email is not None and self.lapsed_role is not None and self.lapsed_at is not None:
-            lapsed = Lapsed(InvitationId(self.lapsed_id), organization, Email(self.lapsed_email), self.lapsed_role, self.lapsed_at)
-        inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at, self.inviter_name)
-        looks = branded(self.name, self.logo_digest, self.primary_color, self.dress)
-        held = grantable_of(self.inviter_relations)
-        language = Language.of(self.language)
-        return Prospect(
-            branding=looks,
-            inviter=inviter,
-            capabilities=held,
-            is_member=self.is_member,
-            language=language,
-            lapsed=lapsed,
-            to_address=self.to_address,
-            to_anybody=self.to_anybody,
-            domains=self.invitation_domains,
-            inviter_is_own=self.inviter_is_own,
-            has_mail_server=self.has_mail_server,
-        )
+def _prospect(
+    organization: OrganizationId,
+    *,
+    name: str,
+    logo_digest: str | None,
+    primary_color: str | None,
+    dress: list[str | None] | None,
+    inviter_id: UUID,
+    inviter_email: str,
+    inviter_created_at: datetime,
+    inviter_name: str | None,
+    inviter_relations: list[str],
+    language: str | None,
+    lapsed_id: UUID | None,
+    lapsed_email: str | None,
+    lapsed_role: str | None,
+    lapsed_at: datetime | None,
+    invitation_domains: list[str],
+    **columns: Any,
+) -> Prospect:
+    lapsed = None
+    if lapsed_id is not None and lapsed_email is not None and lapsed_role is not None and lapsed_at is not None:
+        lapsed = Lapsed(InvitationId(lapsed_id), organization, Email(lapsed_email), lapsed_role, lapsed_at)
+    return Prospect(
+        branding=branded(name, logo_digest, primary_color, dress),
+        inviter=Inviter(UserId(inviter_id), Email(inviter_email), inviter_created_at, inviter_name),
+        capabilities=grantable_of(inviter_relations),
+        language=Language.of(language),
+        lapsed=lapsed,
+        domains=invitation_domains,
+        **columns,
+    )
 
 
-class _Lapsed(Frozen):
-    id: UUID
-    org_id: UUID
-    email: str
-    role: str
-    expires_at: datetime
-
-    def lapsed(self) -> Lapsed:
-        return Lapsed(InvitationId(self.id), OrganizationId(self.org_id), Email(self.email), self.role, self.expires_at)
-
-
-class _Offer(_Invitation):
+class _Offer(Frozen):
+    invitation: Invitation
     slug: str
     name: str
     logo_digest: str | None
@@ -164,9 +121,9 @@ class _Offer(_Invitation):
 
     def offer(self, *, on_behalf: bool = False) -> InvitationOffer:
         # A built-in role has no id, and its name says what it permits. An organization's own role never has a built-in name.
-        capabilities = capabilities_of(self.permissions if self.role_id is not None else [self.role])
+        capabilities = capabilities_of(self.permissions if self.invitation.role_id is not None else [self.invitation.role])
         return InvitationOffer(
-            self.invitation(),
+            self.invitation,
             self.slug,
             branded(self.name, self.logo_digest, self.primary_color, self.dress),
             self.is_active,
@@ -189,7 +146,7 @@ class _Offer(_Invitation):
     def _backing(self, *, on_behalf: bool) -> frozenset[Capability]:
         relations = self.backer_relations or []
         held = grantable_of(relations)
-        if self.made_by_key is None or on_behalf:
+        if self.invitation.made_by_key is None or on_behalf:
             return held
         if self.key_capabilities is None:
             return frozenset()
@@ -212,35 +169,28 @@ class _Offer(_Invitation):
         )
 
 
-class _Listed(_Invitation):
-    inviter_email: str | None
-    inviter_created_at: datetime | None
-    inviter_name: str | None
-    key_name: str | None
-    key_prefix: str | None
-
-    def listed(self) -> ListedInvitation:
-        inviter = None
-        if self.invited_by is not None and self.inviter_email is not None and self.inviter_created_at is not None:
-            inviter = Inviter(UserId(self.invited_by), Email(self.inviter_email), self.inviter_created_at, self.inviter_name)
-        invitation = self.invitation()
-        key = None if invitation.made_by_key is None else InvitingKey(invitation.made_by_key, self.key_name or "", self.key_prefix or "")
-        return ListedInvitation(invitation, inviter, key)
+def _offered(**columns: Any) -> _Offer:
+    return _Offer(invitation=INVITATION.taken(columns), **columns)
 
 
-class _Own(Frozen):
-    id: UUID
-    email: str
-    role: str
-    slug: str
-    name: str
-    expires_at: datetime
-    created_at: datetime
-    role_name: str | None
+def _listed(
+    *,
+    inviter_email: str | None,
+    inviter_created_at: datetime | None,
+    inviter_name: str | None,
+    key_name: str | None,
+    key_prefix: str | None,
+    **columns: Any,
+) -> ListedInvitation:
+    invitation, inviter = INVITATION.row(**columns), None
+    if invitation.invited_by is not None and inviter_email is not None and inviter_created_at is not None:
+        inviter = Inviter(invitation.invited_by, Email(inviter_email), inviter_created_at, inviter_name)
+    key = None if invitation.made_by_key is None else InvitingKey(invitation.made_by_key, key_name or "", key_prefix or "")
+    return ListedInvitation(invitation, inviter, key)
 
-    def own(self) -> OwnInvitation:
-        email, role_name = Email(self.email), self.role_name or ""
-        return OwnInvitation(InvitationId(self.id), email, self.role, self.slug, self.name, self.expires_at, self.created_at, role_name)
+
+def _own(*, email: str, role_name: str | None, **columns: Any) -> OwnInvitation:
+    return OwnInvitation(email=Email(email), role_name=role_name or "", **columns)
 
 
 class InvitationRows(OnStatements):
@@ -248,7 +198,7 @@ class InvitationRows(OnStatements):
 
     async def find(self, which: ByToken | ById) -> InvitationOffer | None:
         statement = _FIND_BY_TOKEN if isinstance(which, ByToken) else _FIND_BY_ID
-        row = first(await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": None}))
+        row = first(await self._statements.ask(_offered, statement, {**_parameters(which), "manager": None}))
         if row is None:
             return None
         await bring(self._statements, row.dress)
@@ -266,11 +216,10 @@ class InvitationRows(OnStatements):
             "offset": page.offset,
             "seen": page.offset + page.limit,
         }
-        return [row.listed() for row in await self._statements.ask(_Listed, statement, parameters)]
+        return await self._statements.ask(_listed, statement, parameters)
 
     async def list_own(self, user: UserId, session: SessionId, at: datetime) -> Sequence[OwnInvitation]:
-        rows = await self._statements.ask(_Own, _LIST_OWN, {"user": user, "session": session, "at": at, "limit": MOST_LISTED})
-        return [row.own() for row in rows]
+        return await self._statements.ask(_own, _LIST_OWN, {"user": user, "session": session, "at": at, "limit": MOST_LISTED})
 
     async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
@@ -284,32 +233,15 @@ class InvitationRows(OnStatements):
             "others": MOST_IN_ALL - 1,
             "first": first_id(at - WITHIN),
         }
-        row = first(await self._statements.ask(_Prospect, _PROSPECT, parameters))
+        row = first(await self._statements.ask(dict[str, Any], _PROSPECT, parameters))
         if row is None:
             return None
-        await bring(self._statements, row.dress)
-        return row.prospect(organization)
+        await bring(self._statements, row["dress"])
+        return _prospect(organization, **row)
 
     async def add(self, invitation: Invitation) -> bool:
-        added = await self._statements.ask(
-            IdRow,
-            _ADD,
-            {
-                "id": invitation.id,
-                "organization": invitation.organization,
-                "email": invitation.email.address,
-                "email_key": invitation.email.key,
-                "role": invitation.role,
-                "role_id": invitation.role_id,
-                "invited_by": invitation.invited_by,
-                "made_by_key": invitation.made_by_key,
-                "token_digest": invitation.token_digest,
-                "mailed_digest": invitation.mailed_digest,
-                "expires_at": invitation.expires_at,
-                "created_at": invitation.created_at,
-            },
-        )
-        return bool(added)
+        parameters = {**INVITATION.values(invitation), "email_key": invitation.email.key, "mailed_digest": invitation.mailed_digest}
+        return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> InvitationOffer | None:
         # The organization is locked first, as in every transaction that adds a member.
@@ -323,43 +255,35 @@ class InvitationRows(OnStatements):
 
     async def _hold(self, which: ByToken | ById, manager: UserId | None) -> InvitationOffer | None:
         statement = _HOLD_BY_TOKEN if isinstance(which, ByToken) else _HOLD_BY_ID
-        row = first(await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": manager}))
+        row = first(await self._statements.ask(_offered, statement, {**_parameters(which), "manager": manager}))
         return None if row is None else row.offer(on_behalf=manager is not None)
 
     async def close(self, invitation: InvitationId, status: InvitationStatus, at: datetime) -> None:
         await self._statements.tell(_CLOSE, {"id": invitation, "status": status.value, "at": at})
 
     async def cancel(self, organization: OrganizationId, invitation: InvitationId, at: datetime) -> Invitation | None:
-        return first_made(
-            await self._statements.ask(_Invitation, _CANCEL, {"id": invitation, "organization": organization, "at": at}),
-            _Invitation.invitation,
-        )
+        parameters = {"id": invitation, "organization": organization, "at": at}
+        return first(await self._statements.ask(INVITATION.row, _CANCEL, parameters))
 
     async def cancel_to(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> Sequence[Invitation]:
         parameters = {"organization": organization, "users": list(users), "at": at}
-        return [row.invitation() for row in await self._statements.ask(_Invitation, _CANCEL_TO, parameters)]
+        return await self._statements.ask(INVITATION.row, _CANCEL_TO, parameters)
 
     async def cancel_made(self, organization: OrganizationId, key: ManagementKeyId, most: int, at: datetime) -> Sequence[Invitation]:
         parameters = {"organization": organization, "key": key, "most": most, "at": at}
-        return [row.invitation() for row in await self._statements.ask(_Invitation, _CANCEL_MADE, parameters)]
+        return await self._statements.ask(INVITATION.row, _CANCEL_MADE, parameters)
 
     async def due_in(self) -> float | None:
         return only(await self._statements.ask(DueRow, _EXPIRES_IN)).due_in
 
     async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
-        return [row.lapsed() for row in await self._statements.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})]
+        return await self._statements.ask(LAPSED.row, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})
 
 
 def _parameters(which: ByToken | ById) -> Mapping[str, Any]:
     if isinstance(which, ByToken):
         return {"digest": which.digest}
     return {"id": which.id, "organization": which.organization, "session": which.session, "digest": None}
-
-
-_INVITATION: Final = """
-           invitations.id, invitations.org_id, invitations.email, invitations.role, invitations.role_id, invitations.invited_by,
-           invitations.token_digest, invitations.status, invitations.expires_at, invitations.created_at, invitations.closed_at,
-           invitations.made_by_key"""
 
 
 def _inviter_name(organization: LiteralString) -> LiteralString:
@@ -411,11 +335,9 @@ _PROSPECT: Final[LiteralString] = f"""
 """
 
 # Of two callers who invite the same address at once, the second waits for the first one's commit and then adds nothing.
-_ADD: Final = """
-    insert into invitations (id, org_id, email, email_key, role, role_id, invited_by, token_digest, expires_at, created_at, mailed_digest,
-                             made_by_key)
-    values (%(id)s, %(organization)s, %(email)s, %(email_key)s, %(role)s, %(role_id)s, %(invited_by)s, %(token_digest)s, %(expires_at)s,
-            %(created_at)s, %(mailed_digest)s, %(made_by_key)s)
+_ADD: Final[LiteralString] = f"""
+    insert into invitations ({INVITATION.into("email_key", "mailed_digest")})
+    values ({INVITATION.inserted("email_key", "mailed_digest")})
         on conflict (org_id, email_key) where status = 'pending' do nothing
  returning id
 """
@@ -454,7 +376,7 @@ _HOLD_INVITED_BY_ID: Final[LiteralString] = f"""
 _HOLD_INVITER: Final = "select from users where id = %(inviter)s for key share"
 
 _SELECT_OFFER: Final[LiteralString] = f"""
-    select {_INVITATION},
+    select {INVITATION.names},
            organizations.slug, organizations.name, organizations.logo_digest, organizations.primary_color,
            {dress_of("organizations")} as dress,
            organizations.status = 'active' as is_active, organizations.member_count,
@@ -520,7 +442,7 @@ _CANCEL: Final[LiteralString] = f"""
     update invitations
        set status = 'cancelled', closed_at = %(at)s
      where id = %(id)s and org_id = %(organization)s and status = 'pending' and expires_at > %(at)s
- returning {_INVITATION}
+ returning {INVITATION.names}
 """
 
 _CANCEL_TO: Final[LiteralString] = f"""
@@ -528,7 +450,7 @@ _CANCEL_TO: Final[LiteralString] = f"""
        set status = 'cancelled', closed_at = %(at)s
      where org_id = %(organization)s and status = 'pending' and expires_at > %(at)s
        and email_key = any (array(select email_key from users where id = any(%(users)s)))
- returning {_INVITATION}
+ returning {INVITATION.names}
 """
 
 # Whoever asks holds the organization, and an organization has few enough invitations that wait.
@@ -542,7 +464,7 @@ _CANCEL_MADE: Final[LiteralString] = f"""
                 order by id desc
                 limit %(most)s
            ))
- returning {_INVITATION}
+ returning {INVITATION.names}
 """
 
 _EXPIRES_IN: Final = f"""
@@ -556,7 +478,7 @@ _EXPIRES_IN: Final = f"""
            ) as first
 """
 
-_EXPIRE_DUE: Final = """
+_EXPIRE_DUE: Final[LiteralString] = f"""
     update invitations
        set status = 'expired', closed_at = %(at)s
      where id = any (array(
@@ -567,13 +489,13 @@ _EXPIRE_DUE: Final = """
                 limit %(limit)s
                   for no key update skip locked
            ))
- returning id, org_id, email, role, expires_at
+ returning {LAPSED.names}
 """
 
 # PostgreSQL finds the page in an index alone and joins only the rows of the page. Ids grow with time, so the index gives the newest
 # invitations first.
 _SELECT_PAGE: Final[LiteralString] = f"""
-    select {_INVITATION}, users.email as inviter_email, users.created_at as inviter_created_at,
+    select {INVITATION.names}, users.email as inviter_email, users.created_at as inviter_created_at,
            {_inviter_name("invitations.org_id")} as inviter_name, keys.name as key_name, keys.prefix as key_prefix
       from (
 """
@@ -638,8 +560,9 @@ _LISTS: Final[Mapping[InvitationStatus | None, LiteralString]] = {
 # A person whose address is not proved sees no invitations, because the address may belong to somebody else, except those of the
 # organization whose provider has opened the session.
 _LIST_OWN: Final[LiteralString] = f"""
-    select invitations.id, invitations.email, invitations.role, organizations.slug, organizations.name, invitations.expires_at,
-           invitations.created_at, (select roles.name from roles where roles.id = invitations.role_id) as role_name
+    select invitations.id, invitations.email, invitations.role, organizations.slug as organization_slug,
+           organizations.name as organization_name, invitations.expires_at, invitations.created_at,
+           (select roles.name from roles where roles.id = invitations.role_id) as role_name
       from users
       join invitations on invitations.email_key = users.email_key
       join organizations on organizations.id = invitations.org_id

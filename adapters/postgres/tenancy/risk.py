@@ -14,7 +14,7 @@ from adapters.postgres.identity.proofs.login_events import LOGIN, risk_policies,
 from adapters.postgres.statements import OnStatements, first
 from adapters.postgres.tenancy.members import MOST_ADDRESSEES, owners
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
-from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId, first_id
+from core.domain.identifiers import LoginEventId, OrganizationId, UserId, first_id
 from core.domain.identity.devices import located
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.risk_policies.owner_mails import NoticedSignIn
@@ -50,37 +50,8 @@ class _Address(Frozen):
     email: str
 
 
-class _Past(Frozen, kw_only=True):
-    id: UUID
-    user_id: UUID
-    created_at: datetime
-    provider: str
-    country: str | None
-    address: str | None
-    device_id: UUID | None
-    is_new: bool
-    score: float
-    service_id: UUID | None
-    spot: list[int] | None
-    goes_on: bool
-    is_refused: bool
-
-    def sign_in(self) -> PastSignIn:
-        return PastSignIn(
-            id=self.id,
-            user=UserId(self.user_id),
-            at=self.created_at,
-            provider=self.provider,
-            country=self.country,
-            address=self.address,
-            device=None if self.device_id is None else DeviceId(self.device_id),
-            new_device=self.is_new,
-            score=self.score,
-            service=None if self.service_id is None else ServiceId(self.service_id),
-            spot=spot_of(self.spot),
-            goes_on=self.goes_on,
-            is_refused=self.is_refused,
-        )
+def _past(*, spot: list[int] | None, **columns: Any) -> PastSignIn:
+    return PastSignIn(spot=spot_of(spot), **columns)
 
 
 def _met(*, risk_score: float, email: str | None, decided: Mapping[str, Any], **login: Any) -> MetSignIn:
@@ -129,7 +100,7 @@ class RiskPolicyRows(OnStatements):
 
     async def sign_ins(self, organization: OrganizationId | None, since: datetime, after: UUID | None, limit: int) -> Sequence[PastSignIn]:
         parameters = {"organization": organization, "since": since, "after": after or first_id(since), "limit": limit}
-        return [one.sign_in() for one in await self._statements.ask(_Past, _SIGN_INS[organization is None], parameters)]
+        return await self._statements.ask(_past, _SIGN_INS[organization is None], parameters)
 
     async def addresses(self, users: Sequence[UserId]) -> Mapping[UserId, str]:
         rows = await self._statements.ask(_Address, _ADDRESSES, {"users": list(users)})
@@ -203,8 +174,8 @@ _GOES_ON: Final[LiteralString] = f"(provider = '{SESSION_PROVIDER}' or address i
 
 def _sign_ins(place: LiteralString) -> LiteralString:
     return f"""
-    select id, user_id, created_at, provider, country, host(address) as address, device_id,
-           'new_device' = any (risk_factors) as is_new, round(risk_score::numeric, 2)::float8 as score, service_id, spot,
+    select id, user_id as user, created_at as at, provider, country, host(address) as address, device_id as device,
+           'new_device' = any (risk_factors) as new_device, round(risk_score::numeric, 2)::float8 as score, service_id as service, spot,
            {_GOES_ON} as goes_on, not success as is_refused
       from login_events
      where {place}id > %(after)s and {_JUDGED} and user_id is not null and created_at >= %(since)s

@@ -9,124 +9,68 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres import locks
-from adapters.postgres.columns import DueRow, IdRow, due_in, storable_text
+from adapters.postgres.columns import Columns, DueRow, IdRow, due_in, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import LostClaims
 from adapters.postgres.record.audit import IS_BEING_FORGOTTEN, STAYS
 from adapters.postgres.record.deliveries import AT_LEISURE
-from adapters.postgres.statements import OnStatements, ask, ask_for_many, first_made, only, tell
+from adapters.postgres.statements import OnStatements, ask, ask_for_many, first, first_made, only, tell
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.tenancy.siem import SIEM_TOPIC, Cursor, Numbered, SiemConfiguration, SiemHealth, SiemProvider, Stream
 from core.frozen import Frozen
 from ports.tenancy.receivers import ClaimedExport, ExportTarget, ShownSiem, Stored
 
-
-class _Configuration(Frozen):
-    id: UUID
-    org_id: UUID
-    name: str
-    provider_type: str
-    endpoint_url: str
-    sealed_credentials: bytes | None
-    batch_size: int
-    is_active: bool
-    created_at: datetime
-    updated_at: datetime
-
-    def configuration(self) -> SiemConfiguration:
-        return SiemConfiguration(
-            id=SiemId(self.id),
-            organization=OrganizationId(self.org_id),
-            name=self.name,
-            provider=SiemProvider(self.provider_type),
-            endpoint_url=self.endpoint_url,
-            batch_size=self.batch_size,
-            is_active=self.is_active,
-            has_credentials=self.sealed_credentials is not None,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
-
-    def stored(self) -> Stored:
-        return Stored(self.configuration(), self.sealed_credentials)
+SIEM: Final = Columns(
+    SiemConfiguration,
+    "siem_configurations",
+    named={"organization": "org_id", "provider": "provider_type"},
+    apart=("has_credentials",),
+    texts=("name",),
+)
 
 
-class _Health(Frozen):
-    last_delivered_at: datetime | None
-    last_error: str | None
-    lag: int
-    lag_seconds: int
-
-    def health(self) -> SiemHealth:
-        return SiemHealth(self.last_delivered_at, self.last_error, self.lag, self.lag_seconds)
+def _stored(*, sealed_credentials: bytes | None, **columns: Any) -> Stored:
+    return Stored(SIEM.row(has_credentials=sealed_credentials is not None, **columns), sealed_credentials)
 
 
-class _Shown(_Configuration):
-    last_delivered_at: datetime | None
-    last_error: str | None
-    lag: int
-    lag_seconds: int
-
-    def health(self) -> SiemHealth:
-        return SiemHealth(self.last_delivered_at, self.last_error, self.lag, self.lag_seconds)
+def _shown(*, has_credentials: bool, **columns: Any) -> ShownSiem:
+    return ShownSiem(SIEM.taken(columns, has_credentials=has_credentials), SiemHealth(**columns))
 
 
 class SiemRows(OnStatements):
     """Implements `ports.tenancy.receivers.SiemStore`."""
 
     async def find(self, organization: OrganizationId) -> ShownSiem | None:
-        return first_made(
-            await self._statements.ask(_Shown, _SHOWN, {"organization": organization}),
-            lambda row: ShownSiem(row.configuration(), row.health()),
-        )
+        return first(await self._statements.ask(_shown, _SHOWN, {"organization": organization}))
 
     async def stored(self, organization: OrganizationId) -> Stored | None:
-        return first_made(await self._statements.ask(_Configuration, _GET, {"organization": organization}), _Configuration.stored)
+        return first(await self._statements.ask(_stored, _GET, {"organization": organization}))
 
     async def hold(self, organization: OrganizationId) -> Stored | None:
-        return first_made(await self._statements.ask(_Configuration, _HOLD, {"organization": organization}), _Configuration.stored)
+        return first(await self._statements.ask(_stored, _HOLD, {"organization": organization}))
 
     async def save(self, configuration: SiemConfiguration, sealed_credentials: bytes | None) -> None:
-        await self._statements.tell(
-            _SAVE,
-            {
-                "id": configuration.id,
-                "organization": configuration.organization,
-                "name": storable_text(configuration.name),
-                "provider_type": configuration.provider.value,
-                "endpoint_url": configuration.endpoint_url,
-                "sealed": sealed_credentials,
-                "batch_size": configuration.batch_size,
-                "is_active": configuration.is_active,
-                "created_at": configuration.created_at,
-                "updated_at": configuration.updated_at,
-            },
-        )
+        await self._statements.tell(_SAVE, {**SIEM.values(configuration), "sealed_credentials": sealed_credentials})
         self._statements.ring(SIEM_TOPIC)
 
     async def delete(self, configuration: SiemId) -> None:
         await self._statements.tell("delete from siem_configurations where id = %(id)s", {"id": configuration})
 
     async def health(self, configuration: SiemId) -> SiemHealth:
-        return only(await self._statements.ask(_Health, _OF_ONE, {"id": configuration})).health()
+        return only(await self._statements.ask(SiemHealth, _OF_ONE, {"id": configuration}))
 
 
-_COLUMNS: Final = "id, org_id, name, provider_type, endpoint_url, sealed_credentials, batch_size, is_active, created_at, updated_at"
-
-_GET: Final[LiteralString] = f"select {_COLUMNS} from siem_configurations where org_id = %(organization)s"
+_GET: Final[LiteralString] = f"select {SIEM.names}, sealed_credentials from siem_configurations where org_id = %(organization)s"
 
 _HOLD: Final[LiteralString] = f"{_GET} for no key update"
 
 # A change ends the lease. So a batch that a forwarder is sending under the previous configuration does not count as received.
-_SAVE: Final = """
-    insert into siem_configurations as existing (id, org_id, name, provider_type, endpoint_url, sealed_credentials, batch_size, is_active,
-                                                 created_at, updated_at)
-    values (%(id)s, %(organization)s, %(name)s, %(provider_type)s, %(endpoint_url)s, %(sealed)s, %(batch_size)s, %(is_active)s,
-            %(created_at)s, %(updated_at)s)
+_SAVE: Final[LiteralString] = f"""
+    insert into siem_configurations ({SIEM.into("sealed_credentials")})
+    values ({SIEM.inserted("sealed_credentials")})
         on conflict (id) do update
-       set name = excluded.name, provider_type = excluded.provider_type, endpoint_url = excluded.endpoint_url,
-           sealed_credentials = excluded.sealed_credentials, batch_size = excluded.batch_size, is_active = excluded.is_active,
-           updated_at = excluded.updated_at, failures = 0, last_error = null, next_at = now(), lease = null, leased_until = null
+       set {SIEM.replaced("id", "organization", "created_at")}, sealed_credentials = excluded.sealed_credentials,
+           failures = 0, last_error = null, next_at = now(), lease = null, leased_until = null
 """
 
 # Each subquery reads one row through an index.
@@ -154,8 +98,7 @@ _HEALTH: Final[LiteralString] = """
 _OF_ONE: Final[LiteralString] = f"select {_HEALTH} where configurations.id = %(id)s"
 
 _SHOWN: Final[LiteralString] = f"""
-    select configurations.id, configurations.org_id, name, provider_type, endpoint_url, sealed_credentials, batch_size, is_active,
-           configurations.created_at, updated_at, {_HEALTH}
+    select {SIEM.names_in("configurations")}, sealed_credentials is not null as has_credentials, {_HEALTH}
      where configurations.org_id = %(organization)s
 """
 

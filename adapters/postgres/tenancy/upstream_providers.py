@@ -3,18 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
-from uuid import UUID
 
 import msgspec
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import AnswerRow, Columns, CountRow, IdRow, storable, storable_text
+from adapters.postgres.columns import AnswerRow, Columns, CountRow, IdRow, storable
 from adapters.postgres.identity.sessions.parts import revoking
 from adapters.postgres.identity.upstream.providers import ASSERTION_SETTINGS
 from adapters.postgres.identity.upstream.ways import kept_settings, ldap_settings, saml_settings
 from adapters.postgres.statements import OnStatements, first, first_made, only
 from adapters.postgres.tenancy.members import owners
-from core.domain.identifiers import OAuthCredentialId, OrganizationId, UpstreamProviderId
+from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.claims import Voucher
 from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.providers import Provider
@@ -243,69 +242,38 @@ _SAVE: Final[LiteralString] = f"""
 """
 
 
-class _Credentials(Frozen):
-    id: UUID
-    org_id: UUID
-    provider: str
-    client_id: str
-    created_at: datetime
-    updated_at: datetime
-
-    def credentials(self) -> OAuthCredentials:
-        return OAuthCredentials(
-            id=OAuthCredentialId(self.id),
-            organization=OrganizationId(self.org_id),
-            provider=Provider(self.provider),
-            client_id=self.client_id,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
+OAUTH_CREDENTIALS: Final = Columns(OAuthCredentials, "oauth_credentials", named={"organization": "org_id"}, texts=("client_id",))
 
 
 class OAuthCredentialRows(OnStatements):
     """Implements `ports.tenancy.connections.OAuthCredentialStore`."""
 
     async def find(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
-        return first_made(
-            await self._statements.ask(_Credentials, _GET, {"organization": organization, "provider": provider.value}),
-            _Credentials.credentials,
-        )
+        parameters = {"organization": organization, "provider": provider.value}
+        return first(await self._statements.ask(OAUTH_CREDENTIALS.row, _GET, parameters))
 
     async def save(self, credentials: OAuthCredentials, sealed_secret: bytes) -> None:
         await self._statements.tell(
-            _OAUTH_CREDENTIAL_SAVE,
-            {
-                "id": credentials.id,
-                "organization": credentials.organization,
-                "provider": credentials.provider.value,
-                "client_id": storable_text(credentials.client_id),
-                "sealed_secret": sealed_secret,
-                "at": credentials.updated_at,
-            },
+            _OAUTH_CREDENTIAL_SAVE, {**OAUTH_CREDENTIALS.values(credentials), "sealed_client_secret": sealed_secret}
         )
 
     async def remove(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
-        return first_made(
-            await self._statements.ask(_Credentials, _REMOVE, {"organization": organization, "provider": provider.value}),
-            _Credentials.credentials,
-        )
+        parameters = {"organization": organization, "provider": provider.value}
+        return first(await self._statements.ask(OAUTH_CREDENTIALS.row, _REMOVE, parameters))
 
 
-_COLUMNS: Final = "id, org_id, provider, client_id, created_at, updated_at"
-
-_OAUTH_CREDENTIAL_SAVE: Final = """
-    insert into oauth_credentials (id, org_id, provider, client_id, sealed_client_secret, created_at, updated_at)
-    values (%(id)s, %(organization)s, %(provider)s, %(client_id)s, %(sealed_secret)s, %(at)s, %(at)s)
+_OAUTH_CREDENTIAL_SAVE: Final[LiteralString] = f"""
+    insert into oauth_credentials ({OAUTH_CREDENTIALS.into("sealed_client_secret")})
+    values ({OAUTH_CREDENTIALS.inserted("sealed_client_secret")})
         on conflict (org_id, provider) do update
-       set id = excluded.id, client_id = excluded.client_id, sealed_client_secret = excluded.sealed_client_secret,
-           updated_at = excluded.updated_at
+       set {OAUTH_CREDENTIALS.replaced("organization", "provider", "created_at")}, sealed_client_secret = excluded.sealed_client_secret
 """
 
 _OF_PROVIDER: Final = "org_id = %(organization)s and provider = %(provider)s"
 
-_REMOVE: Final[LiteralString] = f"delete from oauth_credentials where {_OF_PROVIDER} returning {_COLUMNS}"
+_REMOVE: Final[LiteralString] = f"delete from oauth_credentials where {_OF_PROVIDER} returning {OAUTH_CREDENTIALS.names}"
 
-_GET: Final[LiteralString] = f"select {_COLUMNS} from oauth_credentials where {_OF_PROVIDER}"
+_GET: Final[LiteralString] = f"select {OAUTH_CREDENTIALS.names} from oauth_credentials where {_OF_PROVIDER}"
 
 
 def _due(*, organization_slug: str | None, is_active_organization: bool | None, **columns: Any) -> DueConnection:

@@ -29,7 +29,7 @@ from core.domain.identity.sessions import Application, Context, OpenedSession, S
 from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.domain.services.services import SignInPolicy
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, replace, shared
 
 PEOPLE_ON_A_PAGE: Final = 50
 """The people of one answer to the question who can open a service."""
@@ -167,6 +167,9 @@ class TokenPreview(Frozen):
     places: Mapping[ClaimPlace, Sequence[Said]]
 
 
+_subject: Final = shared(PreviewedPerson, SamlSubject, "email")
+
+
 def token_preview(person: PreviewedPerson, asked: Sequence[str], *, issuer: str, now: datetime, lifetime: timedelta) -> TokenPreview:
     """The preview for an application that asks for these scopes. The person's own values are told only for scopes that the person has
     allowed. What the organization knows itself needs no consent.
@@ -183,14 +186,7 @@ def token_preview(person: PreviewedPerson, asked: Sequence[str], *, issuer: str,
         ClaimPlace.ACCESS_TOKEN: _shown(access_token, person.allowed),
     }
     if person.configuration is not None and person.configuration.enabled:
-        subject = SamlSubject(
-            user=person.user,
-            email=person.email.address,
-            email_is_verified=person.email_is_verified,
-            role=person.facts.role,
-            profile=person.profile,
-            facts=person.facts,
-        )
+        subject = SamlSubject(**_subject(person), email=person.email.address, role=person.facts.role)
         places[ClaimPlace.SAML] = _shown(saml_said(person.configuration, person.application, subject), person.allowed_by_saml)
     return TokenPreview(person.user, verdict(person), person.consent, scopes, places)
 

@@ -164,7 +164,7 @@ def plan_price_id(text: str | None) -> str | None:
     return identifier
 
 
-_CHECKS: Final[Checks] = {
+CHECKS: Final[Checks] = {
     "name": plan_name,
     "price_cents": plan_price,
     "currency": plan_currency,
@@ -175,7 +175,7 @@ _CHECKS: Final[Checks] = {
 
 def stored_terms(terms: Mapping[str, Any]) -> dict[str, Any]:
     """The terms as they are stored. Raises `BadRequest`."""
-    return checked(terms, _CHECKS)
+    return checked(terms, CHECKS)
 
 
 def plan_created(plan: Plan, organization: OrganizationId, service_slug: str, actor: Actor) -> Event:

@@ -134,7 +134,7 @@ def role_permissions(keys: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(set(keys)))
 
 
-_CHECKS: Final[Checks] = {
+CHECKS: Final[Checks] = {
     "name": role_name,
     "description": role_description,
     "permissions": role_permissions,
@@ -144,7 +144,7 @@ _CHECKS: Final[Checks] = {
 
 def stored_role(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings as they are stored. Raises `BadRequest`."""
-    return checked(settings, _CHECKS)
+    return checked(settings, CHECKS)
 
 
 def require_known(unknown: Collection[str]) -> None:

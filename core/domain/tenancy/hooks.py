@@ -18,7 +18,7 @@ from core.domain.identifiers import HookId, OrganizationId
 from core.domain.identity.guards.hook_verdicts import AskingDoor, HookFactor, HookReason
 from core.domain.outbound import NotADestination, OutboundDestination, destination, is_public
 from core.domain.record.events import Actor, Event, Target, differences
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, replace, values_of
 
 DEFAULT_SECONDS: Final = 2
 MOST_SECONDS: Final = 5
@@ -187,11 +187,9 @@ def hook_destination(text: str) -> OutboundDestination:
 
 def changed(before: Hook, draft: HookDraft, now: datetime) -> Hook:
     """Any change puts the hook in shadow. The same settings change nothing."""
-    if (before.address, before.silence, before.seconds) == (draft.address, draft.silence, draft.seconds):
-        return before
+    after = replace(before, **values_of(draft))
     # An owner's new settings are asked, whatever is held.
-    after = replace(before, address=draft.address, silence=draft.silence, seconds=draft.seconds, since=now)
-    return in_shadow(after, now)
+    return before if after == before else in_shadow(replace(after, since=now), now)
 
 
 def in_shadow(hook: Hook, now: datetime) -> Hook:
@@ -427,7 +425,7 @@ def hook_secret_rotated(hook: Hook, actor: Actor) -> Event:
 
 def hook_counts(hook: Hook, report: HookReport, actor: Actor) -> Event:
     """It tells what the owner has said yes to."""
-    shown: dict[str, Json] = {"asked": report.asked, "silent": report.silent, "refused": report.refused, "factors": report.factors}
+    shown = {name: getattr(report, name) for name in ("asked", "silent", "refused", "factors")}
     return _event(("hook.counts", "platform.hook.counts"), hook, actor, {**_facts(hook), "digest": hook.digest, **shown})
 
 

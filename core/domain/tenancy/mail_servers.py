@@ -19,6 +19,7 @@ from core.domain.mail import Mail, NoMail
 from core.domain.normal_forms import LONGEST_NORMALIZED, NotNormalized, normalized
 from core.domain.outbound import NotADestination, host
 from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.requests import Checks
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
@@ -135,6 +136,10 @@ def sender_name(text: str | None) -> str | None:
     if len(name) > LONGEST_FROM_NAME or "=?" in name:
         raise BadRequest(f"from_name: at most {LONGEST_FROM_NAME} characters", words="text_too_long", values={"most": LONGEST_FROM_NAME})
     return name or None
+
+
+PLACE: Final[Checks] = {"host": mail_host, "port": mail_port, "username": mail_username}
+"""Checks the fields that say where the server is, and who signs in there."""
 
 
 def require_name_of(organization: str, sender: str | None) -> None:

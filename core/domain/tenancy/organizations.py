@@ -22,6 +22,7 @@ from core.domain.jobs import NewJob
 from core.domain.lines import typed_line
 from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
+from core.domain.requests import UNCHANGED, Checks, RecordChange, Unchanged, checked
 from core.domain.tenancy.members import Membership
 from core.domain.tenancy.roles import Capability, capabilities_of
 from core.domain.tenancy.tiers import Tier
@@ -182,6 +183,24 @@ def organization_name(text: str) -> str:
     return name
 
 
+class OrganizationUpdate(RecordChange, kw_only=True):
+    """What the organization itself may change. The slug is in tokens, in URLs and in other people's configurations."""
+
+    name: str | Unchanged = UNCHANGED
+    metadata: Metadata | Unchanged = UNCHANGED
+
+    def stored(self) -> dict[str, Any]:
+        """Raises `BadRequest`."""
+        if not self.said:
+            raise BadRequest("Send at least one field", words="nothing_to_change")
+        return checked(self.said, CHECKS)
+
+
+CHECKS: Final[Checks] = {"name": organization_name, "metadata": checked_metadata}
+_SHOWN: Final = ("name",)
+"""The fields whose values an event has."""
+
+
 def organization_suspended() -> OrganizationNotActive:
     message = "The organization is suspended: only a platform owner can delete it. Contact a platform owner"
     return OrganizationNotActive(message, words="organization_suspended")
@@ -198,8 +217,10 @@ def organization_created(organization: Organization, actor: Actor) -> Event:
     return _event("organization.created", organization, actor, details)
 
 
-def organization_renamed(organization: Organization, name: str, actor: Actor) -> Event:
-    return _event("organization.updated", organization, actor, {"changed": ["name"], "old_name": organization.name, "name": name})
+def organization_updated(before: Organization, after: Organization, actor: Actor) -> Event:
+    changed = [name for name in _SHOWN if getattr(before, name) != getattr(after, name)]
+    old, new = ({name: getattr(one, name) for name in changed} for one in (before, after))
+    return _event("organization.updated", after, actor, {"changed": changed, **{f"old_{name}": old[name] for name in changed}, **new})
 
 
 def organization_metadata_changed(organization: Organization, actor: Actor) -> Event:

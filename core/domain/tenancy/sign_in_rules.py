@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from core.domain.errors import BadRequest, ReauthenticationRequired, SecondFactorRequired
-from core.domain.formats import Json
+from core.domain.formats import Json, as_json
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
@@ -20,8 +20,8 @@ from core.domain.identity.session_limits import NOBODY_REACHED, SessionLimits, S
 from core.domain.mail import Email
 from core.domain.outbound import MetadataClients, RegisteredClients, metadata_hosts
 from core.domain.record.events import Actor, Event, Target, differences
-from core.domain.requests import UNCHANGED, Unchanged
-from core.frozen import Frozen, replace
+from core.domain.requests import UNCHANGED, Checks, Unchanged, checked
+from core.frozen import Frozen, replace, values_of
 
 DEFAULT_GRACE_DAYS: Final = 7
 LONGEST_GRACE_DAYS: Final = 90
@@ -201,26 +201,11 @@ class SignInRulesChange(Frozen, kw_only=True):
             since = None
         elif self.mfa_policy is MfaPolicy.REQUIRED and since is None:
             since = now
+        said = {name: value for name, value in values_of(self).items() if name not in _BEGINS and value is not getattr(_NOTHING, name)}
         return replace(
             before,
             mfa_required_since=since,
-            mfa_grace_days=before.mfa_grace_days if self.mfa_grace_days is None else self.mfa_grace_days,
-            device_trust_days=before.device_trust_days if self.device_trust_days is None else self.device_trust_days,
-            session_hours=before.session_hours if isinstance(self.session_hours, Unchanged) else self.session_hours,
-            session_idle_minutes=(
-                before.session_idle_minutes if isinstance(self.session_idle_minutes, Unchanged) else self.session_idle_minutes
-            ),
-            most_sessions=before.most_sessions if isinstance(self.most_sessions, Unchanged) else self.most_sessions,
-            invitation_domains=before.invitation_domains if self.invitation_domains is None else tuple(self.invitation_domains),
-            sign_in_links=before.sign_in_links if self.sign_in_links is None else self.sign_in_links,
-            passkey_offers=before.passkey_offers if self.passkey_offers is None else self.passkey_offers,
-            metadata_clients=before.metadata_clients if self.metadata_clients is None else self.metadata_clients,
-            metadata_hosts=before.metadata_hosts if self.metadata_hosts is None else metadata_hosts(self.metadata_hosts),
-            registered_clients=before.registered_clients if self.registered_clients is None else self.registered_clients,
-            shortest_password=before.shortest_password if isinstance(self.shortest_password, Unchanged) else self.shortest_password,
-            breached_at_sign_in=before.breached_at_sign_in if isinstance(self.breached_at_sign_in, Unchanged) else self.breached_at_sign_in,
-            registration_policy=before.registration_policy if self.registration_policy is None else self.registration_policy,
-            registration_domains=(before.registration_domains if self.registration_domains is None else tuple(self.registration_domains)),
+            **(said | checked(said, _STORED)),
             **self._of_administrators(before, now),
             **self._of_everybody(before, now),
             **self._of_agents(before, now),
@@ -376,27 +361,19 @@ def sign_in_rules_updated(organization: OrganizationId, before: SignInRules, aft
     return Event("organization.sign_in_rules.updated", actor, target, organization, details)
 
 
+_NOTHING: Final = SignInRulesChange()
+_BEGINS: Final = frozenset({"mfa_policy", "admin_factor", "all_factor", "all_factor_role", "agents", "afar_requests"})
+"""Demands whose change has a moment. Their methods say which."""
+_STORED: Final[Checks] = {"invitation_domains": tuple, "metadata_hosts": metadata_hosts, "registration_domains": tuple}
+_NOT_SAID: Final = frozenset({"mfa_required_since", "admin_required_since", "all_required_since", "agents_since", "afar_since"})
+"""Beginnings of what is asked. An event names the rule itself."""
+
+
 def _facts(rules: SignInRules) -> Mapping[str, Json]:
+    """Each rule by its name in the API."""
+    said = {name: value for name, value in values_of(rules).items() if name not in _NOT_SAID}
+    hours = {"session_lifetime_hours": said.pop("session_hours")}
     return {
-        "mfa_policy": rules.mfa_policy.value,
-        "mfa_grace_days": rules.mfa_grace_days,
-        "device_trust_days": rules.device_trust_days,
-        "session_lifetime_hours": rules.session_hours,
-        "session_idle_minutes": rules.session_idle_minutes,
-        "most_sessions": rules.most_sessions,
-        "invitation_domains": list(rules.invitation_domains),
-        "sign_in_links": rules.sign_in_links,
-        "admin_factor": rules.admin_factor.value,
-        "all_factor": rules.all_factor.value,
-        "all_factor_role": rules.all_factor_role,
-        "passkey_offers": rules.passkey_offers,
-        "metadata_clients": rules.metadata_clients.value,
-        "metadata_hosts": list(rules.metadata_hosts),
-        "registered_clients": rules.registered_clients.value,
-        "agents": rules.agents.value,
-        "afar_requests": rules.afar_requests.value,
-        "shortest_password": rules.shortest_password,
-        "breached_at_sign_in": rules.breached_at_sign_in,
-        "registration_policy": rules.registration_policy.value,
-        "registration_domains": list(rules.registration_domains),
+        name: as_json(value)
+        for name, value in ({"mfa_policy": rules.mfa_policy, "afar_requests": rules.afar_requests} | said | hours).items()
     }

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from core.domain.errors import BadRequest, Conflict
-from core.domain.formats import Json
+from core.domain.formats import Json, fields_as_json
 from core.domain.identifiers import OAuthCredentialId, OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.claims import Voucher
 from core.domain.identity.upstream.connections import (
@@ -177,10 +177,7 @@ class UpstreamProvider(Frozen, kw_only=True):
     def digest(self) -> bytes:
         """The settings of this moment, as `tested_digest` has those that were tested."""
         facts: Mapping[str, Json] = {
-            "kind": self.kind.value,
-            "issuer": self.issuer,
-            "client_id": self.client_id,
-            "scopes": list(self.scopes),
+            **fields_as_json(self, ("kind", "issuer", "client_id", "scopes")),
             **({} if self.ldap is None else {"ldap": examined_settings(self.ldap)}),
             # Left out where nothing counts: the digests of before stay right.
             **({"second_factor_values": list(self.second_factor_values)} if self.second_factor_values else {}),
@@ -227,7 +224,7 @@ class UpstreamProviderChange(RecordChange, kw_only=True):
     @property
     def stored(self) -> dict[str, Any]:
         """What becomes values of the provider as they are stored. Raises `BadRequest`."""
-        return checked(self.said, _CHECKS)
+        return checked(self.said, CHECKS)
 
 
 def with_issuer(provider: UpstreamProvider, named: str | None) -> UpstreamProvider:
@@ -431,7 +428,7 @@ def profile_mapping(given: Mapping[str, str]) -> Mapping[str, str]:
     return dict(given)
 
 
-_CHECKS: Final[Checks] = {
+CHECKS: Final[Checks] = {
     "name": provider_name,
     "client_id": client_id,
     "scopes": scopes,
@@ -508,18 +505,11 @@ def people_released(provider: UpstreamProvider, people: int, actor: Actor) -> Ev
     return _event("organization.upstream_provider.people.released", provider, actor, {"name": provider.name, "people": people})
 
 
+_IN_EVENTS: Final = ("name", "kind", "state", "issuer", "client_id", "scopes", "enabled", "profile_mapping", "second_factor_values")
+
+
 def _facts(provider: UpstreamProvider) -> Mapping[str, Json]:
-    facts: dict[str, Json] = {
-        "name": provider.name,
-        "kind": provider.kind.value,
-        "state": provider.state.value,
-        "issuer": provider.issuer,
-        "client_id": provider.client_id,
-        "scopes": list(provider.scopes),
-        "enabled": provider.enabled,
-        "profile_mapping": dict(provider.profile_mapping),
-        "second_factor_values": list(provider.second_factor_values),
-    }
+    facts = fields_as_json(provider, _IN_EVENTS)
     if provider.ldap is not None:
         return {**facts, **_ldap_facts(provider.ldap)}
     return facts if provider.saml is None else {**facts, **_saml_facts(provider.saml)}
@@ -534,13 +524,9 @@ def _ldap_facts(settings: LdapSettings) -> Mapping[str, Json]:
 
 def _saml_facts(settings: SamlSettings) -> Mapping[str, Json]:
     return {
-        "sso_url": settings.sso_url,
-        "slo_url": settings.slo_url,
+        **fields_as_json(settings, ("sso_url", "slo_url")),
         "certificates_sha256": [one.fingerprint for one in settings.certificates],
-        "metadata_url": settings.metadata_url,
-        "subject_source": settings.subject_source,
-        "email_sources": list(settings.email_sources),
-        "wants_encrypted": settings.wants_encrypted,
+        **fields_as_json(settings, ("metadata_url", "subject_source", "email_sources", "wants_encrypted")),
         "requested_contexts": list(settings.contexts),
     }
 

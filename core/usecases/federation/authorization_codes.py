@@ -24,6 +24,7 @@ from core.domain.federation.oauth.authorization_codes import (
 from core.domain.federation.oauth.authorization_steps import (
     RequestingApplication,
     SignedInPerson,
+    approved_authorization,
 )
 from core.domain.federation.oauth.authorizations import (
     VERIFIER_NEEDED,
@@ -238,22 +239,14 @@ class AuthorizationAnswers(Frozen):
         allowed: Allowance,
     ) -> Answered:
         """Answers with a code."""
-        approved = ApprovedAuthorization(
-            service=application.service,
-            user=signed_in.user,
-            parent=signed_in.session,
-            redirect_uri=request.recipient.redirect_uri,
-            code_challenge=request.code_challenge,
-            nonce=request.nonce,
-            scopes=request.granted_scopes,
-            auth_time=signed_in.proved_at,
-            stated_at=signed_in.stated_at,
-            authenticated_by=signed_in.authenticated_by,
+        approved = approved_authorization(
+            request,
+            application,
+            signed_in,
             provider=_provider(flow, signed_in, is_agent=application.is_agent),
             audiences=allowed.audiences,
             # The same form again gets another code: the browser has dropped the first.
             pushed=None if flow is not None and flow.repeats else request.pushed,
-            key=request.key,
         )
         new = await self._newly_allowed(application, allowed)
         async with self.unit_of_work() as uow:

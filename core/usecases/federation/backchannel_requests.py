@@ -40,6 +40,7 @@ from core.domain.federation.oauth.authorization_steps import (
     Progress,
     RequestingApplication,
     SignedInPerson,
+    approved_authorization,
     door_of,
     next_step,
     require_open,
@@ -352,7 +353,9 @@ class BackchannelRequests(Frozen):
             raise BackchannelRefused(detail="the session in which the person said yes has ended")
         application, signed_in = met.application, met.signed_in
         resources = tuple(one.identifier for one in decision.granted)
-        asked = AuthorizationRequest(client_id=client.client, recipient=NOWHERE, scopes=decision.scopes, resources=resources)
+        asked = AuthorizationRequest(
+            client_id=client.client, recipient=NOWHERE, scopes=decision.scopes, resources=resources, key=request.key
+        )
         progress = Progress(account_chosen=True, consented=True, set_up_later=True, asked_membership=True)
         try:
             require_open(asked, application)
@@ -362,21 +365,7 @@ class BackchannelRequests(Frozen):
             raise BackchannelRefused(detail=refusal.message) from None
         if step is not AuthorizationStep.DONE:
             raise BackchannelRefused(detail=f"the person has to do something first: {step.name}")
-        approved = ApprovedAuthorization(
-            service=application.service,
-            user=decision.user,
-            parent=decision.session,
-            redirect_uri=NOWHERE.redirect_uri,
-            code_challenge=None,
-            nonce=None,
-            scopes=asked.scopes,
-            auth_time=signed_in.proved_at,
-            stated_at=signed_in.stated_at,
-            authenticated_by=signed_in.authenticated_by,
-            provider=PROVIDER,
-            audiences=decision.granted,
-            key=request.key,
-        )
+        approved = approved_authorization(asked, application, signed_in, provider=PROVIDER, audiences=decision.granted)
         return _Approved(approved, application.registered.redirect_uris)
 
 

@@ -38,7 +38,7 @@ from core.domain.tenancy.hooks import (
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.webhooks import OVERLAP, SECRET_BYTES, secret_of
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, replace, values_of
 from core.usecases.tenancy.hook_asking import HookAsking
 from core.usecases.tenancy.rights import hold_members, hold_office, require_owner
 from ports.crypto import KeyRing
@@ -222,9 +222,7 @@ class Hooks(Frozen):
         return Hook(
             id=HookId(self.system.ids.new()),
             organization=organization,
-            address=wanted.address,
-            silence=wanted.silence,
-            seconds=wanted.seconds,
+            **values_of(wanted),
             since=now,
             secret_made_at=now,
             created_at=now,

@@ -12,27 +12,26 @@ from core.domain.errors import BadRequest, found
 from core.domain.identifiers import JobId, MailServerId, OrganizationId
 from core.domain.mail import Mail
 from core.domain.record.events import Actor
+from core.domain.requests import checked
 from core.domain.secrets import Secret
 from core.domain.tenancy.mail_servers import (
     PATIENCE,
+    PLACE,
     MailServer,
     NewMailServer,
     OrganizationMail,
-    mail_host,
     mail_password,
-    mail_port,
     mail_server_configured,
     mail_server_failed,
     mail_server_recovered,
     mail_server_removed,
-    mail_username,
     require_name_of,
     sealing_context,
     sender_name,
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.frozen import Frozen
+from core.frozen import Frozen, values_of
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability
 from ports.crypto import CannotOpen, KeyRing
 from ports.identity.accounts import EmailSyntax
@@ -95,9 +94,7 @@ class MailServers:
         server = MailServer(
             id=MailServerId(self._ids.new()),
             organization=member.organization,
-            host=mail_host(wanted.host),
-            port=mail_port(wanted.port),
-            username=mail_username(wanted.username),
+            **checked(values_of(wanted), PLACE),
             from_email=self._sender(wanted.from_email),
             from_name=sender_name(wanted.from_name),
             created_at=now,

@@ -15,17 +15,16 @@ from core.domain.tenancy.members import Member, Membership, MembershipOrigin, se
 from core.domain.tenancy.organizations import (
     MOST_APPROVALS,
     MOST_OWNED,
-    Metadata,
     Organization,
     OrganizationOverview,
     OrganizationStatus,
-    checked_metadata,
+    OrganizationUpdate,
     organization_created,
     organization_deleted,
     organization_metadata_changed,
     organization_name,
-    organization_renamed,
     organization_slug,
+    organization_updated,
     purge_job,
     require_deletable,
 )
@@ -169,27 +168,24 @@ class Organizations(Frozen):
     async def get(self, member: Member) -> OrganizationOverview:
         return await self._overview(member)
 
-    async def change(self, member: Member, *, name: str | None, metadata: Metadata | None, actor: Actor) -> OrganizationOverview:
-        """Change the name, or replace the metadata; what is None stays. The slug never changes, because it is in tokens, in addresses
-        and in other people's configurations. Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer do this.
-        """
-        if name is None and metadata is None:
-            raise BadRequest("Send at least one field", words="nothing_to_change")
-        new_name = None if name is None else organization_name(name)
-        kept = None if metadata is None else checked_metadata(metadata)
+    async def change(self, member: Member, change: OrganizationUpdate, actor: Actor) -> OrganizationOverview:
+        """Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer do this."""
+        stored = change.stored()
+        metadata = stored.pop("metadata", None)
         async with self.unit_of_work() as uow:
             held = found(await uow.organizations.hold(member.organization), _UNKNOWN, words="organization_unknown")
             known = await uow.members.find(member.organization, member.user)
             if known is None or Capability.SETTINGS_MANAGE not in known.capabilities:
                 raise Forbidden
             require_standing(member, known)
-            organization = held.organization
+            before, now = held.organization, self.system.clock.now()
+            after = replace(before, **stored)
             events: list[Event] = []
-            if new_name is not None and organization.name != new_name:
-                await uow.organizations.save(replace(organization, name=new_name, updated_at=self.system.clock.now()))
-                events.append(organization_renamed(organization, new_name, actor))
-            if kept is not None and await uow.organizations.save_metadata(member.organization, kept, self.system.clock.now()):
-                events.append(organization_metadata_changed(organization, actor))
+            if after != before:
+                await uow.organizations.save(replace(after, updated_at=now))
+                events.append(organization_updated(before, after, actor))
+            if metadata is not None and await uow.organizations.save_metadata(member.organization, metadata, now):
+                events.append(organization_metadata_changed(before, actor))
             if events:
                 await uow.record_all(events)
                 await uow.commit()

@@ -21,10 +21,11 @@ from entrypoints.cli.parsing.installation import (
     add_mcp_command,
     add_password_commands,
     add_schema_commands,
+    add_serve_command,
     add_size_command,
     add_verb_commands,
 )
-from entrypoints.cli.parsing.parts import add_json, command, count, group, numbers
+from entrypoints.cli.parsing.parts import add_json, command, group
 from entrypoints.cli.parsing.tenants import (
     add_access_command,
     add_api_key_commands,
@@ -92,10 +93,7 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = own
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
 
-    serve = command(commands, "serve", "serve", "run the server, with its own PostgreSQL unless POSTERN_DATABASE_URL is set")
-    serve.add_argument("--processes", type=count, default=1, metavar="N", help="how many processes share the port (default: 1)")
-    serve.add_argument("--as-child", type=numbers, default=None, help=argparse.SUPPRESS)
-
+    add_serve_command(commands)
     add_schema_commands(commands)
     add_owner_commands(group(commands, "owner", "manage platform owners"))
     add_risk_commands(group(commands, "risk-rules", "switch risk policies of the installation to report-only"))

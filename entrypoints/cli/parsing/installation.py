@@ -4,11 +4,17 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from entrypoints.cli.parsing.parts import Commands, add_json, command, count, head, identifier, share, up_to
+from entrypoints.cli.parsing.parts import Commands, add_json, command, count, head, identifier, numbers, share, up_to
 
 _OUTGOING_WORK: Final = ("mail", "deliveries", "billing", "siem", "provisioning", "hooks")
 # As `BudgetScope` has them, which the parser need not load.
 _BUDGETS: Final = ("network", "mail_domain", "organization", "installation")
+
+
+def add_serve_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    serve = command(commands, "serve", "serve", "run the server, with its own PostgreSQL unless POSTERN_DATABASE_URL is set")
+    serve.add_argument("--processes", type=count, default=1, metavar="N", help="how many processes share the port (default: 1)")
+    serve.add_argument("--as-child", type=numbers, default=None, help=argparse.SUPPRESS)
 
 
 def add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:

@@ -232,17 +232,8 @@ def parameters(path: str) -> tuple[str, ...]:
 
 def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None = None) -> Callable[[Handler], Endpoint]:
     name = f"{method} {path}"
-    if not is_caller_rule(stated.get("caller")):
-        raise InvalidDeclaration(f"{name} does not say who may call it")
-    if path != "/" and not (path.startswith("/") and all(map(_SEGMENT.fullmatch, path[1:].split("/")))):
-        raise InvalidDeclaration(f"{name} is not a path template")
-    if "limit" not in stated and stated["caller"].owes_limit(method):
-        raise InvalidDeclaration(f"{name} does not say which rate limits apply")
-    accepts = _accepted(method, stated)
-
-    if missing := set(stated["caller"].reads) - set(parameters(path)):
-        raise InvalidDeclaration(f"{name}: its caller rule reads {', '.join(sorted(missing))} from the path")
-    keys = _keys(name, stated)
+    _require_complete(name, method, path, stated)
+    accepts, keys = _accepted(method, stated), _keys(name, stated)
 
     def declared(handler: Handler) -> Endpoint:
         body, query, path_type, answer = _types(name, handler)
@@ -294,6 +285,18 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
         )
 
     return declared
+
+
+def _require_complete(name: str, method: str, path: str, stated: Statement) -> None:
+    """Raises `InvalidDeclaration`."""
+    if not is_caller_rule(stated.get("caller")):
+        raise InvalidDeclaration(f"{name} does not say who may call it")
+    if path != "/" and not (path.startswith("/") and all(map(_SEGMENT.fullmatch, path[1:].split("/")))):
+        raise InvalidDeclaration(f"{name} is not a path template")
+    if "limit" not in stated and stated["caller"].owes_limit(method):
+        raise InvalidDeclaration(f"{name} does not say which rate limits apply")
+    if missing := set(stated["caller"].reads) - set(parameters(path)):
+        raise InvalidDeclaration(f"{name}: its caller rule reads {', '.join(sorted(missing))} from the path")
 
 
 def _keys(name: str, stated: Statement) -> ManagementKeyRule | None:

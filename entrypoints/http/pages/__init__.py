@@ -23,7 +23,7 @@ from adapters.texts import ShippedTexts
 from adapters.texts.catalogue import Catalogue
 from core.domain.branding import NO_LINKS, PLAIN, POSTERN, Branding, Look, logo_path
 from core.domain.identity.callers import Caller
-from core.domain.languages import Language, spoken_language
+from core.domain.languages import DEFAULT, Language, spoken_language
 from core.domain.texts.own_texts import NO_OWN_TEXTS, NOTICE, InstallationWords, OwnTexts
 from core.frozen import replace
 from entrypoints.http.pages import previews
@@ -199,6 +199,10 @@ class Pages:
         """The texts for Python code that writes on a page of this brand. A template escapes them, like every value."""
         text, own = self._texts.on_page(spoken_language(language, brand.languages), html=False), self._own(brand)
         return _Worn(text, own) if own else text
+
+    def event_label(self, name: str) -> str:
+        """Returns the English label of an event, for the API. The console shows the same text."""
+        return self._texts.written(DEFAULT)[f"console.event.{name}"]
 
     def paragraphs(self, key: str, language: Language, brand: Branding = POSTERN, **values: object) -> str:
         """A text for an element of its own: HTML if somebody has put their own in place of ours, since it may have links, else plain."""

@@ -48,6 +48,6 @@ def test_a_text_is_said_once(tmp_path: Path) -> None:
     for page in ("one", "two"):
         (tmp_path / page / "texts").mkdir(parents=True)
         (tmp_path / page / "texts" / "sent.toml").write_text(MAIL)
-    with pytest.raises(UnreadableCatalogue):
+    with pytest.raises(UnreadableCatalogue, match=r"two/texts/sent\.toml: .* the text mail\.sent\.title exists already"):
         shipped(Language.GERMAN, tmp_path)
     assert "mail.sent.title" not in shipped(Language.FRENCH, tmp_path)

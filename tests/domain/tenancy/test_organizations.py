@@ -16,8 +16,8 @@ from core.domain.tenancy.organizations import (
     organization_created,
     organization_deleted,
     organization_name,
-    organization_renamed,
     organization_slug,
+    organization_updated,
     purge_job,
 )
 from core.domain.tenancy.tiers import FREE, LimitSource, Tier, UserLimit, largest, user_limit
@@ -110,7 +110,7 @@ def test_how_many_members_there_may_be(custom: int | None, tier: int | None, lim
 
 
 def test_what_is_said_of_one_that_comes_or_is_renamed() -> None:
-    created, renamed = organization_created(ACME, ADA), organization_renamed(ACME, "Acme Two", ADA)
+    created, renamed = organization_created(ACME, ADA), organization_updated(ACME, replace(ACME, name="Acme Two"), ADA)
     for event in (created, renamed):
         assert (event.organization, event.target.type, event.target.id, event.actor) == (ACME.id, "organization", str(ACME.id), ADA)
         assert event.audited

@@ -10,7 +10,7 @@ import pytest
 
 from core.frozen import Frozen, names_of
 from entrypoints import bootstrap
-from entrypoints.assembly.by_name import PartsByName, assembled
+from entrypoints.assembly.by_name import MemberName, PartsByName, assembled
 from entrypoints.settings import read
 from tests.conftest import CapturedLog
 
@@ -41,13 +41,19 @@ def fits(value: object, declared: Any) -> bool:
 
 
 def misfits(family: Frozen) -> Iterator[str]:
-    for name in names_of(family):
-        member = getattr(family, name)
-        if isinstance(member, Frozen):
-            hints = get_type_hints(type(member))
-            for part in names_of(member):
-                if not fits(value := getattr(member, part), hints[part]):
-                    yield f"{type(family).__name__}.{name}.{part} is {type(value).__name__}, and declared as {hints[part]}"
+    """Of the family, of its members, and of what these are put together from."""
+    waiting, seen = [(type(family).__name__, family)], set[int]()
+    while waiting:
+        place, whole = waiting.pop(0)
+        if id(whole) in seen:
+            continue
+        seen.add(id(whole))
+        hints = get_type_hints(type(whole))
+        for name in names_of(whole):
+            if not fits(part := getattr(whole, name), hints[name]):
+                yield f"{place}.{name} is {type(part).__name__}, and declared as {hints[name]}"
+            if isinstance(part, Frozen):
+                waiting.append((f"{place}.{name}", part))
 
 
 async def test_each_use_case_has_what_its_fields_declare(tmp_path: Path, log: CapturedLog) -> None:
@@ -59,7 +65,15 @@ async def test_each_use_case_has_what_its_fields_declare(tmp_path: Path, log: Ca
         }
     )
     async with bootstrap.open_postern(settings) as postern:
-        families = (postern.record, postern.identity, postern.tenancy, postern.services, postern.federation, postern.platform)
+        families = (
+            postern.foundation,
+            postern.record,
+            postern.identity,
+            postern.tenancy,
+            postern.services,
+            postern.federation,
+            postern.platform,
+        )
         assert [told for family in families for told in misfits(family)] == []
     assert log.events("database_away")
 
@@ -94,6 +108,8 @@ def test_parts_are_found_by_their_names() -> None:
     assert cottage({"colour": "red"}, {"larder": {"lookup": "mine", "colour": "blue"}}, {"tests": "larder"}).larder == Larder(
         "mine", "blue"
     )
+    meant = cottage({"colour": "red"}, {"shutters": {"tests": MemberName("larder")}}, {})
+    assert meant.shutters.tests is meant.larder
     made = Larder("", "")
     assert cottage({}, {}, {"tests": "larder"}, larder=made).shutters.larder is made
 
@@ -106,6 +122,7 @@ def test_parts_are_found_by_their_names() -> None:
         ({"larder": {"colour": "red"}}, {}, r"Cottage\.shutters: nothing is named as its `tests`"),
         ({"roofs": {}}, {"tests": "larder"}, "Cottage has no roofs"),
         ({}, {"tests": "roofs"}, "Cottage has no roofs"),
+        ({"shutters": {"tests": MemberName("roofs")}}, {}, "Cottage has no roofs"),
     ],
 )
 def test_a_part_that_nobody_names_stops_the_start(own: Mapping[str, PartsByName], also_called: Mapping[str, str], told: str) -> None:

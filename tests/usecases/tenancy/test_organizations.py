@@ -11,6 +11,7 @@ from core.domain.errors import Forbidden, NotFound, Unauthorized
 from core.domain.identifiers import UserId
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
+from core.domain.tenancy.organizations import OrganizationUpdate
 from core.domain.tokens import KeyPurpose
 from entrypoints.bootstrap import Postern
 from tests.http.conftest import postern_on
@@ -57,7 +58,7 @@ async def test_of_one_that_is_deleted_meanwhile_there_is_nothing(scene: OwnedOrg
     with pytest.raises(NotFound):
         await organizations.get(member)
     with pytest.raises(NotFound):
-        await organizations.change(member, name="Palace", metadata=None, actor=scene.actor)
+        await organizations.change(member, OrganizationUpdate(name="Palace"), scene.actor)
     with pytest.raises(NotFound):
         await organizations.delete(member, scene.actor)
     assert scene.count("audit_entries") == audited
@@ -81,7 +82,7 @@ async def test_a_person_who_may_no_longer_change_it_does_not_rename_it(scene: Ow
     before, audited = scene.people.rows("select name from organizations"), scene.count("audit_entries")
     scene.people.change(loss)
     with pytest.raises(Forbidden):
-        await organizations.change(member, name="Palace", metadata=None, actor=scene.actor)
+        await organizations.change(member, OrganizationUpdate(name="Palace"), scene.actor)
     assert (scene.people.rows("select name from organizations"), scene.count("audit_entries")) == (before, audited)
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+import msgspec
 import trio
 from psycopg.types.json import Jsonb
 
@@ -15,7 +16,6 @@ from adapters.postgres.identity.upstream.ways import ldap_settings, saml_setting
 from adapters.postgres.statements import OnPool, OnTransaction, ask, first, first_made, tell
 from core.domain.identifiers import (
     ConnectionAnswerId,
-    ConnectionTestId,
     OrganizationId,
     ServiceId,
     SessionId,
@@ -33,7 +33,7 @@ from core.domain.identity.upstream.connection_tests import (
     ConnectionTest,
     NewConnectionTest,
 )
-from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, private_key_context
+from core.domain.identity.upstream.connections import ProviderKind, private_key_context
 from core.domain.identity.upstream.directories import (
     AskedDirectory,
     AskedPassword,
@@ -46,114 +46,71 @@ from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.identity.upstream.further_sign_ins import PostedAnswer
 from core.domain.identity.upstream.ldap.settings import bind_password_context
 from core.domain.identity.upstream.sign_in import REPEATABLE, SealedClient, used
-from core.frozen import Frozen
+from core.frozen import Frozen, values_of
 
 _AT_ONCE: Final = 100
 
 
-class _Directory(Frozen, kw_only=True):
-    id: UUID
-    org_id: UUID
-    organization_slug: str
-    kind: str
-    state: str
-    enabled: bool
-    is_active_organization: bool
-    name: str
-    issuer: str
-    saml: str | None
-    ldap: str | None
-    profile_mapping: Mapping[str, str]
-    scopes: list[str]
-    client_id: str | None
-    sealed_client_secret: bytes | None
-    sealed_bind_password: bytes | None
-    certificate: str | None
-    sealed_private_key: bytes | None
-    next_certificate: str | None
-    next_sealed_private_key: bytes | None
-    former_certificate: str | None
-    former_sealed_private_key: bytes | None
-
-    def directory(self) -> ConnectedDirectory:
-        return ConnectedDirectory(
-            id=UpstreamProviderId(self.id),
-            organization=OrganizationId(self.org_id),
-            organization_slug=self.organization_slug,
-            kind=ProviderKind(self.kind),
-            state=ConnectionState(self.state),
-            enabled=self.enabled,
-            is_active_organization=self.is_active_organization,
-            name=self.name,
-            issuer=self.issuer,
-            settings=saml_settings(self.saml),
-            ldap=ldap_settings(self.ldap),
-            profile_mapping=self.profile_mapping,
-            scopes=tuple(self.scopes),
-            client=self._client(),
-            key=_key(self.certificate, self.sealed_private_key),
-            next_key=_key(self.next_certificate, self.next_sealed_private_key),
-            former_key=_key(self.former_certificate, self.former_sealed_private_key),
-        )
-
-    def _client(self) -> SealedClient:
-        if self.client_id is not None and self.sealed_client_secret is not None:
-            context = f"upstream_providers.sealed_client_secret:{self.id}"
-            return SealedClient(client_id=self.client_id, sealed_secret=self.sealed_client_secret, context=context)
-        if self.kind == ProviderKind.LDAP:
-            # While there is no bind password, nothing is opened.
-            context = bind_password_context(UpstreamProviderId(self.id))
-            return SealedClient(client_id=self.issuer, sealed_secret=self.sealed_bind_password or b"", context=context)
-        assert self.sealed_private_key is not None  # noqa: S101 - for the type checker: the table lets no provider be without both
-        context = private_key_context(UpstreamProviderId(self.id))
-        return SealedClient(client_id=self.issuer, sealed_secret=self.sealed_private_key, context=context)
+DIRECTORY: Final = Columns(
+    ConnectedDirectory,
+    "upstream_providers",
+    named={"organization": "org_id"},
+    # The organization has two of these, several columns make a client and a key, and a cache parses the settings.
+    apart=("organization_slug", "is_active_organization", "settings", "ldap", "client", "key", "next_key", "former_key"),
+)
 
 
-class _Asked(_Directory, kw_only=True):
-    is_asked: bool
-    was_asked: bool
-    test: UUID | None
-    prompt: str | None
-    max_age: int | None
-    began: datetime | None
-
-    def asked(self) -> AskedDirectory:
-        return AskedDirectory(
-            directory=self.directory(),
-            is_asked=self.is_asked,
-            was_asked=self.was_asked,
-            test=None if self.test is None else ConnectionTestId(self.test),
-            wanted=Wanted(prompt=None if self.prompt is None else Prompt(self.prompt), max_age=self.max_age),
-            began=self.began,
-        )
+def _directory(columns: dict[str, Any]) -> ConnectedDirectory:
+    """Returns the directory of a row that has the columns of `_DIRECTORY`. Further columns stay in the dictionary."""
+    take = columns.pop
+    return DIRECTORY.taken(
+        columns,
+        client=_client(columns, take("client_id"), take("sealed_client_secret"), take("sealed_bind_password")),
+        settings=saml_settings(take("saml")),
+        ldap=ldap_settings(take("ldap")),
+        key=_key(take("certificate"), take("sealed_private_key")),
+        next_key=_key(take("next_certificate"), take("next_sealed_private_key")),
+        former_key=_key(take("former_certificate"), take("former_sealed_private_key")),
+        organization_slug=take("organization_slug"),
+        is_active_organization=take("is_active_organization"),
+    )
 
 
-class _Proved(Frozen):
-    domains: list[str] | None
-
-
-class _AskedPassword(_Directory, kw_only=True):
-    is_asked: bool
-    test: bool
-    domains: list[str] | None
-    application_organization: UUID | None
-    application_service: UUID | None
-
-    def asked(self) -> AskedPassword:
-        application = PLATFORM
-        if self.application_organization is not None and self.application_service is not None:
-            application = Context(OrganizationId(self.application_organization), "", ServiceId(self.application_service), "")
-        return AskedPassword(
-            directory=self.directory(),
-            is_asked=self.is_asked,
-            test=self.test,
-            domains=frozenset(self.domains or ()),
-            application=application,
-        )
+def _client(columns: Mapping[str, Any], client_id: str | None, secret: bytes | None, password: bytes | None) -> SealedClient:
+    provider, issuer = UpstreamProviderId(columns["id"]), columns["issuer"]
+    if client_id is not None and secret is not None:
+        return SealedClient(client_id=client_id, sealed_secret=secret, context=f"upstream_providers.sealed_client_secret:{provider}")
+    if columns["kind"] == ProviderKind.LDAP:
+        # While there is no bind password, nothing is opened.
+        return SealedClient(client_id=issuer, sealed_secret=password or b"", context=bind_password_context(provider))
+    # The table lets no provider be without a client's secret and without a private key.
+    return SealedClient(client_id=issuer, sealed_secret=columns["sealed_private_key"], context=private_key_context(provider))
 
 
 def _key(certificate: str | None, sealed: bytes | None) -> SealedKey | None:
     return None if certificate is None or sealed is None else SealedKey(certificate, sealed)
+
+
+def _found(**columns: Any) -> ConnectedDirectory:
+    return _directory(columns)
+
+
+def _asked(*, prompt: str | None, max_age: int | None, **columns: Any) -> AskedDirectory:
+    wanted = Wanted(prompt=None if prompt is None else Prompt(prompt), max_age=max_age)
+    return AskedDirectory(directory=_directory(columns), wanted=wanted, **columns)
+
+
+def _asked_password(
+    *, domains: list[str] | None, application_organization: UUID | None, application_service: UUID | None, **columns: Any
+) -> AskedPassword:
+    application = PLATFORM
+    if application_organization is not None and application_service is not None:
+        application = Context(OrganizationId(application_organization), "", ServiceId(application_service), "")
+    return AskedPassword(directory=_directory(columns), domains=frozenset(domains or ()), application=application, **columns)
+
+
+class _Proved(Frozen):
+    domains: list[str] | None
 
 
 class _Redeemed(Frozen):
@@ -181,7 +138,7 @@ class PostgresConnections(OnPool):
     """Implements `ConnectionLookup` and `ConnectionExchangeStore` of `ports.identity.upstream`."""
 
     async def directory(self, provider: UpstreamProviderId) -> ConnectedDirectory | None:
-        return first_made(await ask(self._pool, _Directory, _FIND, {"provider": provider}), _Directory.directory)
+        return first(await ask(self._pool, _found, _FIND, {"provider": provider}))
 
     async def asked(self, provider: UpstreamProviderId, state_digest: bytes) -> AskedDirectory | None:
         parameters = {
@@ -191,27 +148,18 @@ class PostgresConnections(OnPool):
             "used": used(state_digest),
             "lasts": REPEATABLE,
         }
-        return first_made(await ask(self._pool, _Asked, _ASKED, parameters), _Asked.asked)
+        return first(await ask(self._pool, _asked, _ASKED, parameters))
 
     async def asked_password(self, provider: UpstreamProviderId, state_digest: bytes, browser: bytes) -> AskedPassword | None:
         parameters = {"provider": provider, "key": str(provider), "digest": state_digest, "browser": browser}
-        return first_made(await ask(self._pool, _AskedPassword, _ASKED_PASSWORD, parameters), _AskedPassword.asked)
+        return first(await ask(self._pool, _asked_password, _ASKED_PASSWORD, parameters))
 
     async def proved_domains(self, organization: OrganizationId) -> frozenset[str]:
         (row,) = await ask(self._pool, _Proved, _PROVED, {"organization": organization})
         return frozenset(row.domains or ())
 
     async def keep(self, answer: NewAnswer) -> bool:
-        parameters = {
-            "id": answer.id,
-            "provider": answer.provider,
-            "code": answer.code_digest,
-            "assertion": answer.assertion_digest,
-            "sealed": answer.sealed,
-            "waits_until": answer.waits_until,
-            "expires_at": answer.expires_at,
-        }
-        return bool(await ask(self._pool, IdRow, _KEEP, parameters))
+        return bool(await ask(self._pool, IdRow, _KEEP, values_of(answer)))
 
     async def redeem(self, provider: UpstreamProviderId, code_digest: bytes) -> tuple[bytes, str] | None:
         return first_made(
@@ -245,19 +193,8 @@ class ConnectionTestRows(OnTransaction):
     """Implements `ports.identity.upstream.ConnectionTestStore`."""
 
     async def add(self, test: NewConnectionTest) -> None:
-        parameters = {
-            "id": test.id,
-            "provider": test.provider,
-            "digest": test.digest,
-            "settings": test.settings_digest,
-            "session": test.starter.session,
-            "key": test.starter.key,
-            "link": test.starter.link,
-            "created_at": test.created_at,
-            "expires_at": test.expires_at,
-        }
         await self._transaction.tell(_END_TESTS, {"provider": test.provider})
-        await self._transaction.tell(_ADD_TEST, parameters)
+        await self._transaction.tell(_ADD_TEST, values_of(test) | values_of(test.starter))
 
     async def finish(self, digest: bytes, *, succeeded: bool, sealed_result: bytes, now: datetime, expires_at: datetime) -> bool:
         parameters = {"digest": digest, "succeeded": succeeded, "result": sealed_result, "now": now, "expires_at": expires_at}
@@ -298,32 +235,16 @@ class DirectorySessionRows(OnTransaction):
 
 
 def _as_json(one: ConnectionExchange) -> Any:
-    return storable(
-        {
-            "id": str(one.id),
-            "provider": str(one.provider),
-            "kind": one.kind.value,
-            "succeeded": one.succeeded,
-            "fault": one.fault,
-            "reason": one.reason,
-            "advice": one.advice,
-            "checks": [check.stored() for check in one.checks],
-            "certificate": one.certificate,
-            "message": one.message,
-            "in_response_to": one.in_response_to,
-            "created_at": one.created_at.isoformat(),
-            "times": one.times,
-            "last_at": None if one.last_at is None else one.last_at.isoformat(),
-        }
-    )
+    return storable(msgspec.to_builtins(one))
 
 
 _DIRECTORY: Final = """
-           providers.id, providers.org_id, organizations.slug as organization_slug, providers.kind, providers.state, providers.enabled,
-           organizations.status = 'active' as is_active_organization, providers.name, providers.issuer, providers.saml::text as saml,
-           providers.ldap::text as ldap, providers.profile_mapping, providers.scopes, providers.client_id, providers.sealed_client_secret,
-           providers.certificate, providers.sealed_private_key, providers.sealed_bind_password, providers.next_certificate,
-           providers.next_sealed_private_key, providers.former_certificate, providers.former_sealed_private_key
+           providers.id, providers.org_id as organization, organizations.slug as organization_slug, providers.kind, providers.state,
+           providers.enabled, organizations.status = 'active' as is_active_organization, providers.name, providers.issuer,
+           providers.saml::text as saml, providers.ldap::text as ldap, providers.profile_mapping, providers.scopes, providers.client_id,
+           providers.sealed_client_secret, providers.certificate, providers.sealed_private_key, providers.sealed_bind_password,
+           providers.next_certificate, providers.next_sealed_private_key, providers.former_certificate,
+           providers.former_sealed_private_key
            """
 
 _OF_PROVIDER: Final = """
@@ -384,7 +305,7 @@ _PROVED: Final[LiteralString] = f"select {proved_domains('%(organization)s::uuid
 
 _KEEP: Final = """
     insert into connection_answers (id, upstream_provider_id, code_digest, assertion_digest, sealed_answer, waits_until, expires_at)
-    select %(id)s, upstream_providers.id, %(code)s, %(assertion)s, %(sealed)s, %(waits_until)s, %(expires_at)s
+    select %(id)s, upstream_providers.id, %(code_digest)s, %(assertion_digest)s, %(sealed)s, %(waits_until)s, %(expires_at)s
       from upstream_providers
      where upstream_providers.id = %(provider)s
         on conflict (upstream_provider_id, assertion_digest) do nothing
@@ -514,7 +435,7 @@ _END_TESTS: Final = "delete from connection_tests where upstream_provider_id = %
 _ADD_TEST: Final = """
     insert into connection_tests (id, upstream_provider_id, digest, settings_digest, session_id, management_key_id, setup_link_id,
                                   created_at, expires_at)
-    values (%(id)s, %(provider)s, %(digest)s, %(settings)s, %(session)s, %(key)s, %(link)s, %(created_at)s, %(expires_at)s)
+    values (%(id)s, %(provider)s, %(digest)s, %(settings_digest)s, %(session)s, %(key)s, %(link)s, %(created_at)s, %(expires_at)s)
 """
 
 _FINISH_TEST: Final = """
@@ -589,15 +510,7 @@ class PostgresPostedAnswers(OnPool):
     """Implements `ports.identity.upstream.PostedAnswerStore`."""
 
     async def keep(self, answer: PostedAnswer) -> bool:
-        parameters = {
-            "id": answer.id,
-            "provider": answer.provider,
-            "code": answer.code_digest,
-            "state": answer.state_digest,
-            "sealed": answer.sealed,
-            "expires_at": answer.expires_at,
-        }
-        return bool(await ask(self._pool, IdRow, _POSTED_ANSWER_KEEP, parameters))
+        return bool(await ask(self._pool, IdRow, _POSTED_ANSWER_KEEP, values_of(answer)))
 
     async def redeem(self, provider: str, code_digest: bytes, state_digest: bytes) -> tuple[UUID, bytes] | None:
         parameters = {"provider": provider, "code": code_digest, "state": state_digest}
@@ -607,10 +520,10 @@ class PostgresPostedAnswers(OnPool):
 
 _POSTED_ANSWER_KEEP: Final = """
     insert into posted_answers (id, provider, code_digest, state_digest, sealed_answer, expires_at)
-    select %(id)s, oauth_states.provider, %(code)s, %(state)s, %(sealed)s, %(expires_at)s
+    select %(id)s, oauth_states.provider, %(code_digest)s, %(state_digest)s, %(sealed)s, %(expires_at)s
       from oauth_states
       join further_providers on further_providers.key = oauth_states.provider and further_providers.settings @> '{"posts_answer": true}'
-     where oauth_states.digest = %(state)s and oauth_states.provider = %(provider)s and oauth_states.expires_at > now()
+     where oauth_states.digest = %(state_digest)s and oauth_states.provider = %(provider)s and oauth_states.expires_at > now()
         on conflict (state_digest) do update
        set id = excluded.id, code_digest = excluded.code_digest, sealed_answer = excluded.sealed_answer, expires_at = excluded.expires_at
  returning id

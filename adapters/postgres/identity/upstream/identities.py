@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import AnswerRow, Columns, IdRow, storable, storable_text
 from adapters.postgres.identity.accounts import OPENS_BY_PROOF
 from adapters.postgres.identity.addresses import is_unproved, nobody_knows, proved_domains
-from adapters.postgres.statements import OnStatements, first, first_made, only
+from adapters.postgres.statements import OnStatements, first, only
 from core.domain.identifiers import FlowId, IdentityId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.claims import AddedKind, AddedWay, Voucher
@@ -21,32 +21,18 @@ from core.domain.mail import Email, mail_domain
 from core.frozen import Frozen, values_of
 from ports.identity.upstream import HeldIdentity
 
-
-class _Identity(Frozen):
-    id: UUID
-    user_id: UUID
-    provider: str
-    issuer: str
-    subject: str
-    email: str
-    linked_at: datetime
-    provider_name: str
-
-    def identity(self) -> ConnectedIdentity:
-        return ConnectedIdentity(
-            id=IdentityId(self.id),
-            user=UserId(self.user_id),
-            provider=self.provider,
-            issuer=self.issuer,
-            subject=self.subject,
-            email=self.email,
-            linked_at=self.linked_at,
-            provider_name=self.provider_name,
-        )
+IDENTITY: Final = Columns(
+    ConnectedIdentity,
+    "identities",
+    named={"user": "user_id"},
+    # Another table has the name, and only a new identity has a naming.
+    apart=("provider_name", "naming"),
+    texts=("issuer", "subject", "email"),
+)
 
 
-class _IdentityInService(_Identity):
-    service_id: UUID
+def _held(service_id: UUID | None = None, **columns: Any) -> HeldIdentity:
+    return HeldIdentity(IDENTITY.row(**columns), None if service_id is None else ServiceId(service_id))
 
 
 class IdentityRows(OnStatements):
@@ -55,20 +41,15 @@ class IdentityRows(OnStatements):
     async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
         statement = _LIST_IN_SERVICE if service else _LIST
         parameters = {"user": user, "organization_slug": organization, "service_slug": service}
-        return [row.identity() for row in await self._statements.ask(_Identity, statement, parameters)]
+        return await self._statements.ask(IDENTITY.row, statement, parameters)
 
     async def add(
         self, identity: ConnectedIdentity, account: Account, *, origin: ServiceId | None, made_in: SessionId | None = None
     ) -> bool:
         parameters = {
+            **IDENTITY.values(identity),
             **_whose(identity.provider, account),
-            "id": identity.id,
-            "provider": identity.provider,
-            "issuer": storable_text(identity.issuer),
-            "subject": storable_text(identity.subject),
-            "email": storable_text(identity.email),
             "origin": origin,
-            "at": identity.linked_at,
             "made_in": made_in,
             **naming_parameters(identity.naming),
         }
@@ -93,17 +74,11 @@ class IdentityRows(OnStatements):
             await self._statements.tell_along(_OWN_MEMBERSHIP, {**_whose(provider, account), "at": at})
 
     async def hold(self, user: UserId, provider: str) -> HeldIdentity | None:
-        return first_made(
-            await self._statements.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider)}),
-            lambda row: HeldIdentity(row.identity(), None),
-        )
+        return first(await self._statements.ask(_held, _HOLD, {"user": user, "provider": storable_text(provider)}))
 
     async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> HeldIdentity | None:
         parameters = {"user": user, "provider": storable_text(provider), "organization_slug": organization, "service_slug": service}
-        return first_made(
-            await self._statements.ask(_IdentityInService, _HOLD_IN_SERVICE, parameters),
-            lambda row: HeldIdentity(row.identity(), ServiceId(row.service_id)),
-        )
+        return first(await self._statements.ask(_held, _HOLD_IN_SERVICE, parameters))
 
     async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:
         return only(await self._statements.ask(AnswerRow, _IS_USED_ELSEWHERE, {"identity": identity, "service": service})).yes
@@ -128,9 +103,8 @@ def _whose(provider: str, account: Account) -> dict[str, Any]:
     return {"user": account.id, "own_provider": own_provider, **vouching_parameters(account.email)}
 
 
-_COLUMNS: Final = """
-           identities.id, identities.user_id, identities.provider, identities.issuer, identities.subject, identities.email,
-           identities.linked_at,
+_COLUMNS: Final[LiteralString] = f"""
+           {IDENTITY.names},
            coalesce(
                (select name from upstream_providers where upstream_providers.id = identities.upstream_provider_id),
                (select name from further_providers where further_providers.key = identities.provider),
@@ -189,7 +163,7 @@ _OWN_MEMBERSHIP: Final[LiteralString] = f"""
 
 _INSERT: Final = """
     insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, came_through, linked_at, made_in)"""
-_VALUES: Final = "%(issuer)s, %(subject)s, %(email)s, %(origin)s, %(at)s, %(made_in)s::uuid"
+_VALUES: Final = "%(issuer)s, %(subject)s, %(email)s, %(origin)s, %(linked_at)s, %(made_in)s::uuid"
 _UNLESS_TAKEN: Final = """
         on conflict do nothing
  returning id

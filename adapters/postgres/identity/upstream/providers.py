@@ -21,7 +21,7 @@ from core.domain.identity.upstream.identities import IdentityGrant
 from core.domain.identity.upstream.identity_assertions import AssertionSettings, AssertionUse, IssuingConnection, UsedIdentityAssertion
 from core.domain.identity.upstream.providers import OfferedFurther, origin_of, restored_settings
 from core.domain.tenancy.branding import Logo
-from core.frozen import Frozen
+from core.frozen import Frozen, names_of, values_of
 from ports.identity.upstream import GrantFound
 
 FURTHER: Final = Columns(
@@ -107,14 +107,8 @@ class FurtherProviderRows(OnStatements):
         return bool(await self._statements.ask(IdRow, _SAVE, parameters))
 
     async def save_logo(self, provider: FurtherProvider, logo: Logo | None) -> None:
-        parameters = {
-            "id": provider.id,
-            "digest": None if logo is None else logo.digest,
-            "media_type": None if logo is None else logo.media_type,
-            "content": None if logo is None else logo.content,
-            "now": provider.updated_at,
-        }
-        await self._statements.tell(_SAVE_LOGO, parameters)
+        kept = dict.fromkeys(names_of(Logo)) if logo is None else values_of(logo)
+        await self._statements.tell(_SAVE_LOGO, {**kept, "id": provider.id, "digest": provider.logo_digest, "now": provider.updated_at})
 
     async def remove(self, provider: FurtherProvider) -> int:
         parameters = {"id": provider.id, "key": provider.key}
@@ -154,21 +148,17 @@ _UNKNOWN: Final = """
      where not exists (select from organizations where organizations.slug = named.slug)
 """
 
-_SAVE: Final = """
-    insert into further_providers (id, key, preset, name, settings, client_id, sealed_client_secret, state, enabled, position,
-                                   organizations, secret_set_at, tested_digest, tested_at, namings, created_at, updated_at)
-    values (%(id)s, %(key)s, %(preset)s, %(name)s, %(settings)s, %(client_id)s, %(sealed_secret)s, %(state)s, %(enabled)s, %(position)s,
+_SAVE: Final[LiteralString] = f"""
+    insert into further_providers ({FURTHER.into("settings", "namings")}, organizations, sealed_client_secret)
+    values ({FURTHER.inserted("settings", "namings")},
             case
                 when %(organizations)s::text[] is null then null
                 else array(select id from organizations where slug = any (%(organizations)s::text[]))
             end,
-            %(secret_set_at)s, %(tested_digest)s, %(tested_at)s, %(namings)s, %(created_at)s, %(updated_at)s)
+            %(sealed_secret)s)
         on conflict (key) do update
-       set name = excluded.name, settings = excluded.settings, client_id = excluded.client_id,
-           sealed_client_secret = excluded.sealed_client_secret, state = excluded.state, enabled = excluded.enabled,
-           position = excluded.position, organizations = excluded.organizations, secret_set_at = excluded.secret_set_at,
-           tested_digest = excluded.tested_digest, tested_at = excluded.tested_at, namings = excluded.namings,
-           updated_at = excluded.updated_at
+       set {FURTHER.replaced("id", "key", "preset", "created_at")}, settings = excluded.settings, namings = excluded.namings,
+           organizations = excluded.organizations, sealed_client_secret = excluded.sealed_client_secret
      where further_providers.id = excluded.id
  returning id
 """
@@ -191,35 +181,14 @@ _REMOVE_IDENTITIES: Final = """
 """
 
 
-class _Found(WayRow, kw_only=True):
-    grant_id: UUID | None
-    identity_id: UUID | None
-    granted_to: str | None
-    scopes: list[str] | None
-    sealed_access_token: bytes | None
-    sealed_refresh_token: bytes | None
-    expires_at: datetime | None
-    refreshing_until: datetime | None
-    updated_at: datetime | None
+IDENTITY_GRANT: Final = Columns(
+    IdentityGrant, "identity_grants", named={"identity": "identity_id", "service": "service_id"}, prefix="grant_"
+)
 
-    def found(self) -> GrantFound:
-        return GrantFound(way=self.way(), grant=self._grant())
 
-    def _grant(self) -> IdentityGrant | None:
-        if self.grant_id is None or self.identity_id is None or self.service_id is None:
-            return None
-        return IdentityGrant(
-            id=IdentityGrantId(self.grant_id),
-            identity=IdentityId(self.identity_id),
-            service=ServiceId(self.service_id),
-            client_id=self.granted_to or "",
-            scopes=tuple(self.scopes or ()),
-            sealed_access_token=self.sealed_access_token,
-            sealed_refresh_token=self.sealed_refresh_token,
-            expires_at=self.expires_at,
-            refreshing_until=self.refreshing_until,
-            updated_at=self.updated_at,
-        )
+def _found(**columns: Any) -> GrantFound:
+    grant = IDENTITY_GRANT.taken_or_none(columns)
+    return GrantFound(way=WayRow(**columns).way(), grant=grant)
 
 
 class IdentityGrantRows(OnStatements):
@@ -232,27 +201,13 @@ class IdentityGrantRows(OnStatements):
             "organization": storable_text(organization),
             "service_slug": storable_text(service),
         }
-        return only(await self._statements.ask(_Found, _PROVIDER_TOKEN_FIND[origin_of(provider)], parameters)).found()
+        return only(await self._statements.ask(_found, _PROVIDER_TOKEN_FIND[origin_of(provider)], parameters))
 
     async def is_renewable(self, grant: IdentityGrantId, client: str) -> bool:
         return only(await self._statements.ask(AnswerRow, _IS_RENEWABLE, {"id": grant, "client": client})).yes
 
     async def keep(self, grant: IdentityGrant, at: datetime, *, replaces: bool = True) -> None:
-        await self._statements.tell_along(
-            _KEEP,
-            {
-                "id": grant.id,
-                "identity": grant.identity,
-                "service": grant.service,
-                "client": grant.client_id,
-                "scopes": list(grant.scopes),
-                "access": grant.sealed_access_token,
-                "refresh": grant.sealed_refresh_token,
-                "expires_at": grant.expires_at,
-                "at": at,
-                "replaces": replaces,
-            },
-        )
+        await self._statements.tell_along(_KEEP, IDENTITY_GRANT.values(grant) | {"updated_at": at, "replaces": replaces})
 
     async def remove(self, identity: IdentityId, service: ServiceId) -> None:
         await self._statements.tell(_REMOVE_GRANT, {"identity": identity, "service": service})
@@ -262,15 +217,7 @@ class IdentityGrantRows(OnStatements):
         return bool(await self._statements.ask(IdRow, _LEASE, parameters))
 
     async def renew(self, grant: IdentityGrant, leased_until: datetime, at: datetime) -> bool:
-        parameters = {
-            "id": grant.id,
-            "access": grant.sealed_access_token,
-            "refresh": grant.sealed_refresh_token,
-            "scopes": list(grant.scopes),
-            "expires_at": grant.expires_at,
-            "leased_until": leased_until,
-            "at": at,
-        }
+        parameters = IDENTITY_GRANT.values(grant) | {"updated_at": at, "leased_until": leased_until}
         return bool(await self._statements.ask(IdRow, _RENEW, parameters))
 
     async def give_up(self, grant: IdentityGrantId, leased_until: datetime, *, ended: bool) -> None:
@@ -286,7 +233,8 @@ _IS_RENEWABLE: Final = """
 _KEEP: Final = """
     insert into identity_grants (id, identity_id, service_id, client_id, scopes, sealed_access_token, sealed_refresh_token, expires_at,
                                  updated_at)
-    select %(id)s, %(identity)s, services.id, %(client)s, %(scopes)s, %(access)s, %(refresh)s, %(expires_at)s, %(at)s
+    select %(id)s, %(identity)s, services.id, %(client_id)s, %(scopes)s, %(sealed_access_token)s, %(sealed_refresh_token)s, %(expires_at)s,
+           %(updated_at)s
       from services
      where services.id = %(service)s
        for key share
@@ -315,8 +263,9 @@ _LEASE: Final = """
 
 _RENEW: Final = """
     update identity_grants
-       set sealed_access_token = %(access)s, sealed_refresh_token = coalesce(%(refresh)s, sealed_refresh_token),
-           scopes = %(scopes)s, expires_at = %(expires_at)s, refreshing_until = null, updated_at = %(at)s
+       set sealed_access_token = %(sealed_access_token)s,
+           sealed_refresh_token = coalesce(%(sealed_refresh_token)s, sealed_refresh_token), scopes = %(scopes)s,
+           expires_at = %(expires_at)s, refreshing_until = null, updated_at = %(updated_at)s
      where id = %(id)s and refreshing_until = %(leased_until)s
  returning id
 """
@@ -331,9 +280,7 @@ _GIVE_UP: Final = """
 
 def _find(parts: Parts) -> LiteralString:
     return f"""
-    select {parts.way},
-           grants.id as grant_id, identities.id as identity_id, grants.client_id as granted_to, grants.scopes, grants.sealed_access_token,
-           grants.sealed_refresh_token, grants.expires_at, grants.refreshing_until, grants.updated_at
+    select {parts.way}, {IDENTITY_GRANT.names_in("grants")}
       from (values (true)) as this (way)
            {parts.places("homes.slug = %(organization)s", "services.org_id = homes.id and services.slug = %(service_slug)s", "false")}
       left join identities on identities.user_id = %(user)s and identities.provider = %(provider)s
@@ -382,14 +329,7 @@ class IdentityAssertionRows(OnTransaction):
     """Implements `ports.identity.upstream.IdentityAssertionStore` in one transaction."""
 
     async def use(self, used: UsedIdentityAssertion, user: UserId) -> AssertionUse:
-        parameters = {
-            "provider": used.provider,
-            "digest": used.digest,
-            "session": used.session,
-            "expires_at": used.expires_at,
-            "user": user,
-        }
-        return only(await self._transaction.ask(AssertionUse, _USE, parameters))
+        return only(await self._transaction.ask(AssertionUse, _USE, {**values_of(used), "user": user}))
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
         await self._transaction.tell_along(_ENTER, {"user": user, "service": service, "at": at})

@@ -27,7 +27,7 @@ from core.domain.identity.upstream.identities import Asker, Encounter
 from core.domain.identity.upstream.providers import OwnProviders, ProviderOrigin, origin_of
 from core.domain.identity.upstream.sign_in import REPEATABLE, NewState, ServicePlace, TakenState, UsedState, WayThrough, used
 from core.domain.mail import Email, mail_domain
-from core.frozen import Frozen, names_of, replace
+from core.frozen import Frozen, names_of, replace, values_of
 
 
 class TakenRow:
@@ -130,8 +130,8 @@ def place_parameters(provider: str, place: ServicePlace) -> Mapping[str, Any]:
     """The parameters of the provider and the place, for `FIND_WAY`, `LEAVE` and `BEGIN_AND_LEAVE`."""
     return {
         **provider_parameters(provider),
+        **values_of(place),
         "organization": storable_text(place.organization),
-        "service": place.service,
         "service_slug": storable_text(place.service_slug),
         "realm": storable_text(place.realm),
     }
@@ -139,19 +139,7 @@ def place_parameters(provider: str, place: ServicePlace) -> Mapping[str, Any]:
 
 def state_parameters(state: NewState) -> Mapping[str, Any]:
     """The parameters of the state, for `LEAVE` and `BEGIN_AND_LEAVE`."""
-    return {
-        "digest": state.digest,
-        "browser": state.browser_digest,
-        "flow": state.flow,
-        "user": state.user,
-        "session": state.session,
-        "asked_in": state.asked_in,
-        "installed_client": state.installed_client,
-        "asks_consent": state.asks_consent,
-        "tests": state.tests,
-        "created_at": state.created_at,
-        "expires_at": state.expires_at,
-    }
+    return {**values_of(state), "expires_at": state.expires_at}
 
 
 def _find_way(parts: Parts) -> LiteralString:
@@ -170,8 +158,8 @@ def _keep_state(parts: Parts) -> LiteralString:
          kept as (
              insert into oauth_states (digest, browser_digest, provider, flow_id, user_id, session_id, asked_in, client_id, realm_id,
                                        asked_consent, tests, created_at, expires_at)
-             select %(digest)s, %(browser)s, %(provider)s, %(flow)s, %(user)s, %(session)s, %(asked_in)s, {parts.client}, {parts.realm},
-                    %(asks_consent)s, %(tests)s, %(created_at)s, %(expires_at)s
+             select %(digest)s, %(browser_digest)s, %(provider)s, %(flow)s, %(user)s, %(session)s, %(asked_in)s, {parts.client},
+                    {parts.realm}, %(asks_consent)s, %(tests)s, %(created_at)s, %(expires_at)s
                from way
               where {parts.client} is not null
                 and (%(flow)s::uuid is null or %(organization)s::text = '' or way.organization_id is not null)

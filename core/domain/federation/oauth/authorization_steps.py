@@ -9,6 +9,7 @@ from typing import Final
 
 from core.domain.branding import POSTERN, Branding
 from core.domain.errors import OrganizationNotActive
+from core.domain.federation.oauth.authorization_codes import ApprovedAuthorization
 from core.domain.federation.oauth.authorizations import (
     AuthorizationErrorCode,
     AuthorizationPrompt,
@@ -42,7 +43,8 @@ from core.domain.key_proofs import lacks_key
 from core.domain.mail import Email
 from core.domain.services.services import SignInPolicy
 from core.domain.tenancy.sign_in_rules import grace_is_over
-from core.frozen import Frozen, replace
+from core.domain.tokens import TokenAudience
+from core.frozen import Frozen, replace, shared
 
 # The description of the refusal, by which the refusals of a service tell it from the person's own no.
 NO_APPLICATIONS: Final = "The identity provider of this person does not allow sign-in to applications (ProxyRestriction)"
@@ -291,6 +293,34 @@ def step_after(heard: HookVerdict, request: AuthorizationRequest, signed_in: Sig
 def unasked_in_hiding(refusal: HooksBusy | FlowAskedEnough) -> AuthorizationRefused:
     """For the application, where no page may be shown to the person."""
     return AuthorizationRefused(AuthorizationErrorCode.TEMPORARILY_UNAVAILABLE, refusal.message)
+
+
+_of_request: Final = shared(AuthorizationRequest, ApprovedAuthorization, "scopes", "pushed")
+_of_person: Final = shared(SignedInPerson, ApprovedAuthorization)
+
+
+def approved_authorization(
+    request: AuthorizationRequest,
+    application: RequestingApplication,
+    signed_in: SignedInPerson,
+    *,
+    provider: str,
+    audiences: Sequence[TokenAudience],
+    pushed: bytes | None = None,
+) -> ApprovedAuthorization:
+    """Returns what a code for this request stands for, once no step is left. `pushed` is the pushed request that the code uses up."""
+    return ApprovedAuthorization(
+        **_of_request(request),
+        **_of_person(signed_in),
+        service=application.service,
+        parent=signed_in.session,
+        redirect_uri=request.recipient.redirect_uri,
+        scopes=request.granted_scopes,
+        auth_time=signed_in.proved_at,
+        provider=provider,
+        audiences=audiences,
+        pushed=pushed,
+    )
 
 
 def wants_second_factor(request: AuthorizationRequest) -> bool:

@@ -17,7 +17,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import ClientId, ResourceServerId, UserId
 from core.domain.key_proofs import KeyThumbprint
 from core.domain.services.clients import LOOPBACK_ORIGIN
-from core.frozen import Frozen
+from core.frozen import Frozen, json_of
 
 # RFC 8252 section 7.3. RFC 9700 section 2.1 treats `localhost` like the loopback addresses.
 _LOOPBACK: Final = re.compile(rf"(?P<host>{LOOPBACK_ORIGIN})(?::(?P<port>[1-9][0-9]{{0,4}}))?(?P<rest>(?:[/?].*)?)")
@@ -262,31 +262,26 @@ class AuthorizationRequest(Frozen, kw_only=True):
         return (*self.scopes, *self.signal_scopes)
 
 
+_KEPT_AS: Final[Mapping[str, str]] = {
+    "scopes": "scope",
+    "prompts": "prompt",
+    "resources": "resource",
+    "foreign_scopes": "foreign_scope",
+    "signal_scopes": "signal_scope",
+    "key": "dpop_jkt",
+}
+"""The parameters of requests, by the fields that have another name."""
+
+
 def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
     """The form that a flow or a pushed request stores. What was not given is left out, but for the scopes: a request may have none."""
-    answers_to = request.recipient
-    kept: dict[str, Json] = {
-        "client_id": request.client_id,
-        "redirect_uri": answers_to.redirect_uri,
-        "response_mode": answers_to.response_mode.value,
-        "state": answers_to.state,
-        "scope": list(request.scopes),
-        "nonce": request.nonce,
-        "code_challenge": request.code_challenge,
-        "prompt": sorted(request.prompts),
-        "max_age": request.max_age,
-        "login_hint": request.login_hint,
-        "acr_values": list(request.acr_values),
-        "ui_locales": list(request.ui_locales),
-        "subject": None if request.subject is None else str(request.subject),
-        "resource": list(request.resources),
-        "foreign_scope": list(request.foreign_scopes),
-        "signal_scope": list(request.signal_scopes),
+    kept = json_of(request)
+    kept |= {
+        **kept.pop("recipient"),
+        "prompts": sorted(request.prompts),
         "pushed": None if request.pushed is None else request.pushed.hex(),
-        "dpop_jkt": request.key,
-        "described": request.described,
     }
-    return {name: value for name, value in kept.items() if name == "scope" or (value is not None and value != [])}
+    return {_KEPT_AS.get(name, name): value for name, value in kept.items() if name == "scopes" or value not in (None, [])}
 
 
 def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:

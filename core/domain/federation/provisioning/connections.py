@@ -17,7 +17,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, ProvisioningConnectionId, ServiceId, TeamId
 from core.domain.outbound import NotADestination, OutboundDestination, destination, is_public
 from core.domain.record.events import Actor, Event, Target, differences
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, replace, shared, values_of
 
 MOST_MAPPED: Final = 40
 MOST_CHOSEN_TEAMS: Final = 100
@@ -229,6 +229,9 @@ class ProvisioningConnectionSettings(Frozen, kw_only=True):
     teams: tuple[TeamId, ...] | None
 
 
+connection_settings: Final = shared(ProvisioningConnectionSettings, ProvisioningConnection)
+
+
 def checked_draft(draft: ProvisioningDraft, before: ProvisioningConnection | None) -> ProvisioningConnectionSettings:
     """Raises `BadRequest`."""
     base_url = draft.base_url.rstrip("/")
@@ -246,14 +249,7 @@ def checked_draft(draft: ProvisioningDraft, before: ProvisioningConnection | Non
     if draft.teams is not None and not 0 < len(draft.teams) <= MOST_CHOSEN_TEAMS:
         raise BadRequest(f"team_ids: 1 to {MOST_CHOSEN_TEAMS}", words="field_list", values={"most": MOST_CHOSEN_TEAMS})
     token = None if draft.token is None else _checked_token(draft.token)
-    return ProvisioningConnectionSettings(
-        preset=draft.preset,
-        base_url=base_url,
-        token=token,
-        mapping=mapping,
-        attributes_left_out=draft.attributes_left_out,
-        teams=draft.teams,
-    )
+    return ProvisioningConnectionSettings(**values_of(draft) | {"base_url": base_url, "token": token, "mapping": mapping})
 
 
 def _destination(base_url: str) -> OutboundDestination:
@@ -307,15 +303,7 @@ def drafted(before: ProvisioningConnection, draft: ProvisioningConnectionSetting
         token_set_at = now
     elif not token_stays(before.base_url, draft.base_url):
         token_set_at = None
-    after = replace(
-        before,
-        preset=draft.preset,
-        base_url=draft.base_url,
-        token_set_at=token_set_at,
-        mapping=draft.mapping,
-        attributes_left_out=draft.attributes_left_out,
-        teams=draft.teams,
-    )
+    after = replace(before, **connection_settings(draft), token_set_at=token_set_at)
     if after.digest == before.digest:
         return before
     return replace(after, state=ProvisioningState.DRAFT, stopped_why=None, changed_at=now)

@@ -35,7 +35,7 @@ from core.domain.federation.scim.protocol import ENTERPRISE_SCHEMA, USER_SCHEMA
 from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.mail import Email
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, replace, shared
 
 EXTERNAL_ID: Final = "externalId"
 USER_NAME: Final = "userName"
@@ -186,6 +186,9 @@ _CLAIM_SOURCE: Final[Mapping[ProvisioningSource, ClaimSource]] = {
 }
 
 
+_described: Final = shared(OutwardPerson, DescribedPerson, "facts")
+
+
 def said_there(person: OutwardPerson, mapping: Sequence[MappedAttribute], *, issuer: str) -> Sequence[Said]:
     """What a mapping tells of a person, by attribute, and the reasons for what is missing: the functions of tokens decide (0080)."""
     claims = [
@@ -193,16 +196,7 @@ def said_there(person: OutwardPerson, mapping: Sequence[MappedAttribute], *, iss
         for one in mapping
         if one.source in _CLAIM_SOURCE
     ]
-    described = DescribedPerson(
-        user=person.user,
-        email=person.email,
-        email_is_verified=person.email_is_verified,
-        organization=person.organization,
-        organization_slug=person.organization_slug,
-        role=person.facts.role,
-        profile=person.profile,
-        facts=replace(person.facts, claims=claims),
-    )
+    described = DescribedPerson(**_described(person), role=person.facts.role, facts=replace(person.facts, claims=claims))
     # A name of an attribute that tokens reserve is no statement of a token here, as in an assertion.
     told = {one.name: one for one in service_told(ClaimPlace.SAML, described, person.allowed)}
     plain = replace(described, facts=NO_FACTS)

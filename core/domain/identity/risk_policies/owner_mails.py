@@ -24,7 +24,7 @@ from core.domain.jobs import NewJob
 from core.domain.mail import Email
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM, Event, Target
-from core.frozen import Frozen
+from core.frozen import Frozen, json_of
 
 OWNER_NOTICE_JOB: Final = "risk.owner_notice"
 OWNER_NOTICES: Final = RateLimit("risk_owner_notices", burst=1, seconds_per_request=3600)
@@ -51,14 +51,7 @@ class OwnerNotice(Frozen, kw_only=True):
         return cls(login=login, user=user, organization=decided.organization, policy=decided.policy, name=decided.name)
 
     def as_job(self) -> NewJob:
-        payload: Mapping[str, Json] = {
-            "login": str(self.login),
-            "user": str(self.user),
-            "organization": None if self.organization is None else str(self.organization),
-            "policy": str(self.policy),
-            "name": self.name,
-        }
-        return NewJob(OWNER_NOTICE_JOB, payload)
+        return NewJob(OWNER_NOTICE_JOB, json_of(self))
 
     @classmethod
     def of_job(cls, payload: Mapping[str, Json]) -> Self:

@@ -5,7 +5,7 @@ whom it would have met. The rules of sign-ins (`core/domain/tenancy/sign_in_rule
 must show.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -14,7 +14,7 @@ from uuid import UUID
 from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId
 from core.domain.record.events import Actor, Event, Target, differences
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, json_of, names_of, replace
 
 MOST_POLICIES: Final = 20
 MOST_EXCEPTIONS: Final = 100
@@ -160,28 +160,10 @@ def lifted(rules: RiskPolicies, chosen: Collection[RiskPolicy], now: datetime) -
 
 def stored_policy(policy: RiskPolicy) -> Mapping[str, Json]:
     """The rule as a value, as documents say it. What asks nothing is left out."""
-    when = policy.when
-    conditions: dict[str, Json] = {
-        "least_score": when.least_score,
-        "ways": [one.value for one in when.ways],
-        "countries": list(when.countries),
-        "except_countries": list(when.except_countries),
-        "networks": list(when.networks),
-        "except_networks": list(when.except_networks),
-        "new_device": when.new_device,
-        "impossible_travel": when.impossible_travel,
-        "from_hour": when.from_hour,
-        "until_hour": when.until_hour,
-        "services": [str(one) for one in when.services],
-        "roles": list(when.roles),
-    }
-    return {
-        "id": str(policy.id),
-        "name": policy.name,
-        "when": {name: value for name, value in conditions.items() if value is not None and value != []},
-        "action": policy.action.value,
-        "counts": policy.counts,
-    }
+    when = {name: value for name, value in json_of(policy.when).items() if value not in (None, [])}
+    kept = json_of(policy) | {"when": when}
+    del kept[COUNTS_SINCE]
+    return kept
 
 
 def kept_policy(policy: RiskPolicy) -> Mapping[str, Json]:
@@ -191,28 +173,25 @@ def kept_policy(policy: RiskPolicy) -> Mapping[str, Json]:
 
 
 def restored_policy(kept: Mapping[str, Any]) -> RiskPolicy:
-    when, since = kept["when"], kept.get(COUNTS_SINCE)
+    since = kept.get(COUNTS_SINCE)
+    when: Mapping[str, Any] = {
+        name: tuple(map(_LISTED.get(name, str), value)) if isinstance(value, list | tuple) else value
+        for name, value in kept["when"].items()
+        if name in _CONDITIONS
+    }
     return RiskPolicy(
         id=UUID(kept["id"]),
         name=kept["name"],
-        when=RiskConditions(
-            least_score=when.get("least_score"),
-            ways=tuple(SignInWay(one) for one in when.get("ways", ())),
-            countries=tuple(when.get("countries", ())),
-            except_countries=tuple(when.get("except_countries", ())),
-            networks=tuple(when.get("networks", ())),
-            except_networks=tuple(when.get("except_networks", ())),
-            new_device=when.get("new_device"),
-            impossible_travel=when.get("impossible_travel"),
-            from_hour=when.get("from_hour"),
-            until_hour=when.get("until_hour"),
-            services=tuple(UUID(one) for one in when.get("services", ())),
-            roles=tuple(when.get("roles", ())),
-        ),
+        when=RiskConditions(**when),
         action=RiskAction(kept["action"]),
         counts=kept["counts"],
         counts_since=None if since is None else datetime.fromisoformat(since),
     )
+
+
+_CONDITIONS: Final = frozenset(names_of(RiskConditions))
+_LISTED: Final[Mapping[str, Callable[[str], object]]] = {"ways": SignInWay, "services": UUID}
+"""What the texts of a list stand for. Those of all other lists are texts."""
 
 
 def stored_exception(exception: RiskException) -> Mapping[str, Json]:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import uuid5
 
-from core.domain.formats import Json
+from core.domain.formats import Json, fields_as_json
 from core.domain.identifiers import (
     ConnectionExchangeId,
     ConnectionTestId,
@@ -27,7 +27,7 @@ from core.domain.identifiers import (
 )
 from core.domain.identity.upstream.saml.assertions import Asserting
 from core.domain.saml import ID, LONGEST_ID
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, names_of, replace
 
 
 class CheckName(StrEnum):
@@ -96,16 +96,7 @@ class Check(Frozen, kw_only=True):
         return replace(self, came="", personal=False) if self.personal else self
 
     def stored(self) -> Mapping[str, Json]:
-        return {
-            "name": self.name.value,
-            "state": self.state.value,
-            "fault": self.fault,
-            "words": self.words,
-            "came": self.came,
-            "expected": self.expected,
-            "mend": self.mend,
-            "personal": self.personal,
-        }
+        return fields_as_json(self, names_of(self))
 
 
 def restored_examination(kept: Mapping[str, Any]) -> Check:
@@ -219,19 +210,11 @@ class TestResult(Frozen, kw_only=True):
         return all(one.state is not CheckState.FAILED for one in self.checks) and self.checks != ()
 
     def stored(self) -> Mapping[str, Json]:
-        return {
-            "checks": [
-                {
-                    "name": one.name,
-                    "state": one.state.value,
-                    "told": one.told,
-                    "came": one.came,
-                    "expected": one.expected,
-                    "mend": one.mend,
-                }
-                for one in self.checks
-            ]
-        }
+        return {"checks": [fields_as_json(one, names_of(one)) for one in self.checks]}
+
+
+_SHARED: Final = tuple(name for name in names_of(TestedCheck) if name in names_of(Check))
+"""The fields of a check that the page of a test has, too."""
 
 
 def restored_result(kept: Mapping[str, Any]) -> TestResult:
@@ -239,12 +222,7 @@ def restored_result(kept: Mapping[str, Any]) -> TestResult:
 
 
 def result_of(found: Examination) -> TestResult:
-    return TestResult(
-        checks=[
-            TestedCheck(name=one.name.value, state=one.state, told=one.words, came=one.came, expected=one.expected, mend=one.mend)
-            for one in found.checks
-        ]
-    )
+    return TestResult(checks=[TestedCheck(told=one.words, **{name: getattr(one, name) for name in _SHARED}) for one in found.checks])
 
 
 def result_context(test: ConnectionTestId) -> str:

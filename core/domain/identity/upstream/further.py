@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict
-from core.domain.formats import Json
+from core.domain.formats import Json, fields_as_json
 from core.domain.identifiers import FurtherProviderId
 from core.domain.identity.upstream.providers import (
     RESERVED_NAMES,
@@ -398,18 +398,11 @@ def further_deleted(provider: FurtherProvider, people: int, actor: Actor) -> Eve
     return _event("platform.provider.deleted", provider, actor, {**_facts(provider), "people": people})
 
 
+_IN_EVENTS: Final = ("name", "key", "client_id", "state", "enabled", "position", "organizations")
+
+
 def _facts(provider: FurtherProvider) -> Mapping[str, Json]:
-    offered = None if provider.organizations is None else list(provider.organizations)
-    return {
-        "name": provider.name,
-        "key": provider.key,
-        "client_id": provider.client_id,
-        "state": provider.state.value,
-        "enabled": provider.enabled,
-        "position": provider.position,
-        "organizations": offered,
-        **provider.settings.stored(),
-    }
+    return {**fields_as_json(provider, _IN_EVENTS), **provider.settings.stored()}
 
 
 def _event(name: str, provider: FurtherProvider, actor: Actor, details: Mapping[str, Json]) -> Event:

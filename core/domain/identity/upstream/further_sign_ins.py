@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.formats import Json
+from core.domain.formats import Json, fields_as_json
 from core.domain.identifiers import FlowId
 from core.domain.identity.profiles import StatedProfile
 from core.domain.identity.upstream.claims import Asserted, stated_address
@@ -69,13 +69,8 @@ def stored_word(asserted: Asserted) -> Json:
     """The provider's word without what a further provider's never says."""
     stated, at = asserted.stated, asserted.authenticated_at
     return {
-        "issuer": asserted.issuer,
-        "subject": asserted.subject,
-        "email": asserted.email,
-        "name": stated.name,
-        "given_name": stated.given_name,
-        "family_name": stated.family_name,
-        "zoneinfo": stated.zoneinfo,
+        **fields_as_json(asserted, ("issuer", "subject", "email")),
+        **fields_as_json(stated, ("name", "given_name", "family_name", "zoneinfo")),
         # A process of the release before fails at a language that it does not know, so it finds the four here that it has.
         "language": stated.language.value if stated.language in CONSOLE_LANGUAGES else None,
         "locale": None if stated.language is None else stated.language.value,

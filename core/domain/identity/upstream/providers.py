@@ -22,13 +22,13 @@ from uuid import UUID
 
 from core.domain.branding import logo_path
 from core.domain.errors import BadRequest
-from core.domain.formats import Json
+from core.domain.formats import Json, fields_as_json
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.upstream.connections import SamlSettings
 from core.domain.identity.upstream.ldap.answers import LdapSite
 from core.domain.saml import KeyPair
 from core.domain.secrets import Secret
-from core.frozen import Frozen, values_of
+from core.frozen import Frozen, names_of
 
 # Counted from the last failed call, unless a call has succeeded since. Long enough for people to use their password when a page tells them
 # to. Short enough to ask the provider again soon: while we send nobody there, no call can succeed.
@@ -149,11 +149,7 @@ class FurtherSettings(Frozen, kw_only=True):
         return (self.kind.value, self.issuer, self.token_url)
 
     def stored(self) -> Mapping[str, Json]:
-        return {name: _plain(value) for name, value in values_of(self).items()}
-
-
-def _plain(value: Any) -> Json:
-    return value.value if isinstance(value, StrEnum) else list(value) if isinstance(value, tuple) else value
+        return fields_as_json(self, names_of(self))
 
 
 def profile_place(profile_url: str) -> str:

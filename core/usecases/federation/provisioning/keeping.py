@@ -118,14 +118,14 @@ class ProvisioningKeeping(Frozen):
         and whatever nobody has foreseen, after the run has failed by it.
         """
         try:
-            await _Working(self, work).carry_out()
+            await _Working(self, work).run_turn()
         except WorkTakenOver:
             log.info("provisioning_taken_over", connection=str(work.connection))
 
     async def give_up(self, work: ProvisioningWork) -> None:
         """Of a turn that did not end by itself, and was cancelled."""
         try:
-            await _Working(self, work).give_up()
+            await _Working(self, work).give_up_turn()
         except WorkTakenOver:
             log.info("provisioning_taken_over", connection=str(work.connection))
 
@@ -152,10 +152,10 @@ class _Working:
         self._progress = RunProgress()
         self._tally = self._progress.tally
         self._began = self._renewed_at = keeping.system.clock.now()
-        self._reach("")
+        self._make_sender("")
         self._names = tuple(one.attribute for one in work.mapping if one.attribute not in work.left_out)
 
-    def _reach(self, token: str) -> None:
+    def _make_sender(self, token: str) -> None:
         keeping, work = self._keeping, self._work
         self._site = FarSite(work.base_url, Secret(token), work.dialect, self._notes.add)
         self._sender = PeopleSender(
@@ -181,16 +181,16 @@ class _Working:
     def _now(self) -> datetime:
         return self._keeping.system.clock.now()
 
-    async def carry_out(self) -> None:
+    async def run_turn(self) -> None:
         """Every way out settles the turn, but for a lost connection and a database that is away."""
         try:
-            await self._carried_out()
+            await self._run_due_work()
         except (WorkTakenOver, Unavailable, Overloaded):
             raise
         except Exception:
             for _ in range(2):
                 try:
-                    await self._failed(FarFailed(FarFault.BROKEN))
+                    await self._settle_failure(FarFailed(FarFault.BROKEN))
                 except (WorkTakenOver, Unavailable, Overloaded):
                     break
                 except Exception:  # noqa: BLE001, S112 - what was to be kept may be what broke: the first try has let go of it
@@ -198,44 +198,44 @@ class _Working:
                 break
             raise
 
-    async def give_up(self) -> None:
+    async def give_up_turn(self) -> None:
         self._run = await self._keeping.runs.under_way(self._work.connection)
-        await self._failed(FarFailed(FarFault.TOO_SLOW))
+        await self._settle_failure(FarFailed(FarFault.TOO_SLOW))
 
-    async def _carried_out(self) -> None:
+    async def _run_due_work(self) -> None:
         work, keeping = self._work, self._keeping
         try:
             if work.sealed_token is not None:
-                self._reach(keeping.keyring.open(work.sealed_token, token_context(work.connection)).decode())
+                self._make_sender(keeping.keyring.open(work.sealed_token, token_context(work.connection)).decode())
             kind = None if work.is_ending else work.kind(self._now)
             if work.turn_over_at is not None:
-                await self._take_up(kind)
+                await self._resume_progress(kind)
             if kind is not None and self._run is None:
-                await self._begin(kind)
-            await self._delete_forgotten()
+                await self._begin_run(kind)
+            await self._delete_forgotten_people()
             if work.is_ending:
                 await self._end_everybody()
             elif kind is not None:
-                await self._whole()
+                await self._sync_everybody()
             else:
-                await self._changes()
-                await self._settle()
+                await self._sync_changes()
+                await self._settle_turn()
         except TurnOver as over:
             await self._end_turn(over)
         except FarFailed as failed:
-            await self._failed(failed)
+            await self._settle_failure(failed)
         except FarRefused as refused:
-            await self._failed(FarFailed(f"status_{refused.status}"))
+            await self._settle_failure(FarFailed(f"status_{refused.status}"))
         except FarOtherId:
-            await self._failed(FarFailed(FarFault.MALFORMED))
+            await self._settle_failure(FarFailed(FarFault.MALFORMED))
 
-    async def _take_up(self, kind: ProvisioningRunKind | None) -> None:
+    async def _resume_progress(self, kind: ProvisioningRunKind | None) -> None:
         """Goes on from where the last turn was over. What was kept is taken: whoever is killed within this turn begins anew."""
         keeping, connection = self._keeping, self._work.connection
         kept = gone_on(await keeping.runs.progress(connection))
         run = await keeping.runs.under_way(connection)
         async with keeping.unit_of_work() as uow:
-            await self._hold(uow)
+            await self._hold_connection(uow)
             await uow.provisioning_runs.keep_progress(connection, ())
             await uow.commit()
         if kept is None:
@@ -251,28 +251,28 @@ class _Working:
         self._claimed = replace(self._claimed, whole_due_at=kept.whole_due_at, agreed_run=kept.agreed_run)
         self._work = replace(self._work, whole_due_at=kept.whole_due_at, agreed_run=kept.agreed_run)
 
-    async def _begin(self, kind: ProvisioningRunKind) -> None:
+    async def _begin_run(self, kind: ProvisioningRunKind) -> None:
         progress = self._progress
         run = self._run = begun_there(self._work, ProvisioningRunId(self._keeping.system.ids.new()), kind, self._now)
         progress.run, progress.whole_due_at, progress.agreed_run = run.id, self._work.whole_due_at, self._work.agreed_run
         progress.asks_each = progress.has_list = not self._work.dialect.lists
         async with self._keeping.unit_of_work() as uow:
-            await self._hold(uow)
+            await self._hold_connection(uow)
             await uow.provisioning_runs.begin(run)
             await uow.commit()
 
-    async def _whole(self) -> None:
+    async def _sync_everybody(self) -> None:
         progress = self._progress
         if not progress.has_list:
             await self._read_list()
         while page := await self._keeping.people.page(self._work, progress.after, PEOPLE_AT_ONCE):
-            await self._look_at(page)
+            await self._sync_page(page)
             progress.after = page[-1].user
             progress.done.clear()
             await self._keeping.pace.breathe()
             self._require_turn()
-        waiting = await self._ends()
-        await self._close(waiting)
+        waiting = await self._end_leavers()
+        await self._close_run(waiting)
 
     async def _read_list(self) -> None:
         """Reads who is there, page by page, and keeps identities alone."""
@@ -281,19 +281,19 @@ class _Working:
             page = await self._sender.asked(lambda: keeping.far.page(self._site, progress.start, PEOPLE_A_PAGE))
             before = len(progress.seen)
             for start in range(0, len(page.people), PEOPLE_A_PAGE):
-                await self._read(page.people[start : start + PEOPLE_A_PAGE])
+                await self._note_listed_people(page.people[start : start + PEOPLE_A_PAGE])
             if page.people and len(progress.seen) == before:
                 # The list begins anew with each page. Whoever took it for the whole would make everybody twice.
-                await self._ask_each(page.people[0].identity)
+                await self._give_up_list(page.people[0].identity)
                 break
             progress.start += len(page.people)
-            await self._hold_now()
+            await self._renew_hold()
             if not page.people or progress.start > page.total:
                 break
             await keeping.pace.breathe()
         progress.has_list = True
 
-    async def _read(self, people: Sequence[FarPerson]) -> None:
+    async def _note_listed_people(self, people: Sequence[FarPerson]) -> None:
         keeping, progress = self._keeping, self._progress
         known = await keeping.people.known(self._work.connection, [one.identity.far_id for one in people])
         for one in people:
@@ -311,7 +311,7 @@ class _Working:
             elif ours.is_active != identity.is_active or (ours.is_active and not self._is_as_sent(one.resource, ours)):
                 progress.different.add(ours.user)
 
-    async def _ask_each(self, one_of_theirs: FarIdentity) -> None:
+    async def _give_up_list(self, one_of_theirs: FarIdentity) -> None:
         """A list that does not go on is not needed, where filters find each person. Whoever ignores filters, too, would get doubles."""
         keeping, site = self._keeping, self._site
         nobody = keeping.system.secrets.token().reveal()
@@ -331,14 +331,14 @@ class _Working:
         names = [one for one in (*self._names, EXTERNAL_ID, ACTIVE) if one not in ours.kept_there]
         return self._sender.digest(found_there(resource, names)) == ours.digest
 
-    def _listed_as(self, wanted: Wanted) -> Sequence[FarIdentity]:
+    def _find_strangers(self, wanted: Wanted) -> Sequence[FarIdentity]:
         return self._progress.strangers.like(str(wanted[EXTERNAL_ID]), str(wanted.get(USER_NAME) or ""))
 
     def _is_listed(self, sent: SentPerson | None) -> bool:
         """Or is asked for, where nobody is listed."""
         return self._progress.asks_each or (sent is not None and sent.far_id is not None and sent.far_id in self._progress.seen)
 
-    async def _look_at(self, page: Sequence[OutwardPerson]) -> None:
+    async def _sync_page(self, page: Sequence[OutwardPerson]) -> None:
         """One page of people: those whom nothing changed cost a comparison of digests."""
         pace, progress = self._keeping.pace, self._progress
         to_send = list[tuple[OutwardPerson, Wanted]]()
@@ -366,43 +366,43 @@ class _Working:
             else:
                 to_send.append((person, wanted))
         if self._is_plan:
-            await self._plan(to_send)
+            await self._plan_people(to_send)
             return
         if self._work.agreed_run is not None and to_send:
             self._sender.adopted = await self._keeping.runs.adopted(self._work.agreed_run, [person.user for person, _ in to_send])
-        await self._send(to_send)
+        await self._send_people(to_send)
 
-    async def _plan(self, people: Sequence[tuple[OutwardPerson, Wanted]]) -> None:
+    async def _plan_people(self, people: Sequence[tuple[OutwardPerson, Wanted]]) -> None:
         """Names what a run would do with them. It asks, and changes nothing."""
         planned = dict[UserId, ProvisioningRunPerson | None]()
 
         async def one(person: OutwardPerson, wanted: Wanted) -> None:
-            planned[person.user] = await self._sender.planned(person, wanted, self._listed_as(wanted))
+            planned[person.user] = await self._sender.planned(person, wanted, self._find_strangers(wanted))
 
         try:
             for start in range(0, len(people), _AT_ONCE):
                 part = people[start : start + _AT_ONCE]
-                await self._hold_now()
+                await self._renew_hold()
                 await self._keeping.pace.together([lambda p=person, w=wanted: one(p, w) for person, wanted in part])  # type: ignore[misc]
         finally:
             # In the order of the page, whoever was answered first: the digest is of all of them. The next turn goes on with the rest.
             for person, _ in takewhile(lambda pair: pair[0].user in planned, people):
                 self._tally.note_planned(planned[person.user])
                 self._progress.done.add(person.user)
-        await self._write(())
+        await self._write_results(())
 
-    async def _send(self, to_send: Sequence[tuple[OutwardPerson, Wanted]]) -> None:
+    async def _send_people(self, to_send: Sequence[tuple[OutwardPerson, Wanted]]) -> None:
         """Some at once, and what was done is written before the next ones: whoever is killed here has made so many at most, and the next
         run finds them.
         """
         results = list[SendingResult]()
 
         async def one(person: OutwardPerson, wanted: Wanted) -> None:
-            results.append(await self._sender.send(person, wanted, self._listed_as(wanted)))
+            results.append(await self._sender.send(person, wanted, self._find_strangers(wanted)))
 
         for start in range(0, len(to_send), _AT_ONCE):
             part = to_send[start : start + _AT_ONCE]
-            await self._hold_now()
+            await self._renew_hold()
             self._sender.begin_batch()
             try:
                 await self._keeping.pace.together([lambda p=person, w=wanted: one(p, w) for person, wanted in part])  # type: ignore[misc]
@@ -410,9 +410,9 @@ class _Working:
                 # What was done before the other system went away stays done.
                 done, results[:] = list(results), []
                 if done:
-                    await self._write(done)
+                    await self._write_results(done)
 
-    async def _write(self, results: Sequence[SendingResult]) -> None:
+    async def _write_results(self, results: Sequence[SendingResult]) -> None:
         now, keeping = self._now, self._keeping
         for one in results:
             self._progress.done.add(one.sent.user)
@@ -428,7 +428,7 @@ class _Working:
         if not results and not names and not notes:
             return
         async with keeping.unit_of_work() as uow:
-            await self._hold(uow)
+            await self._hold_connection(uow)
             if results:
                 by_word = self._run is not None and self._work.agreed_run is not None
                 await uow.provisioned_people.save(self._work.connection, [one.sent for one in results], now, by_word=by_word)
@@ -440,13 +440,13 @@ class _Working:
             await uow.provisioning_runs.note_exchanges(self._work.connection, notes)
             await uow.commit()
 
-    async def _ends(self) -> Sequence[RunPerson]:
+    async def _end_leavers(self) -> Sequence[RunPerson]:
         """Ends those who do not belong there, unless there are too many. Returns those who wait for an owner."""
         work, keeping, why = self._work, self._keeping, self._progress.why
         wanted = [end_there(user, why[user]) for user in sorted(why)]
         if self._is_plan or not wanted:
             return wanted
-        agreed = await self._agreed()
+        agreed = await self._find_agreed_users()
         held = frozenset[UserId]() if work.held_run is None else frozenset(await keeping.runs.ends(work.held_run))
         may_end = [one for one in wanted if one.user in agreed]
         beyond = [one for one in wanted if one.user not in agreed]
@@ -456,10 +456,10 @@ class _Working:
         stops = must_stop(len(beyond), lately.ended + len(may_end), lately.active - len(may_end) - came)
         waiting = beyond if stops else [one for one in beyond if one.user in held]
         stay = {one.user for one in waiting}
-        await self._end([one.user for one in wanted if one.user is not None and one.user not in stay])
+        await self._end_users_still_gone([one.user for one in wanted if one.user is not None and one.user not in stay])
         return waiting
 
-    async def _agreed(self) -> frozenset[UserId]:
+    async def _find_agreed_users(self) -> frozenset[UserId]:
         """Those whose end an owner has let go on."""
         work, keeping = self._work, self._keeping
         if work.agreed_run is None:
@@ -470,14 +470,14 @@ class _Working:
             return frozenset()
         return frozenset(await keeping.runs.ends(work.agreed_run))
 
-    async def _end(self, users: Sequence[UserId]) -> None:
+    async def _end_users_still_gone(self, users: Sequence[UserId]) -> None:
         for start in range(0, len(users), _AT_ONCE):
             # Whoever has come back meanwhile does not end.
             people = await self._keeping.people.people(self._work, users[start : start + _AT_ONCE])
-            await self._end_people([one for one in people if one.why_gone is not None])
+            await self._send_ends([one for one in people if one.why_gone is not None])
             self._progress.done.clear()
 
-    async def _end_people(self, people: Sequence[OutwardPerson]) -> None:
+    async def _send_ends(self, people: Sequence[OutwardPerson]) -> None:
         results = list[SendingResult]()
 
         async def one(person: OutwardPerson) -> None:
@@ -485,15 +485,15 @@ class _Working:
 
         there = [person for person in people if person.sent is not None and person.sent.far_id is not None]
         for start in range(0, len(there), _AT_ONCE):
-            await self._hold_now()
+            await self._renew_hold()
             try:
                 await self._keeping.pace.together([lambda p=person: one(p) for person in there[start : start + _AT_ONCE]])  # type: ignore[misc]
             finally:
                 done, results[:] = list(results), []
                 if done:
-                    await self._write(done)
+                    await self._write_results(done)
 
-    async def _close(self, waiting: Sequence[RunPerson]) -> None:
+    async def _close_run(self, waiting: Sequence[RunPerson]) -> None:
         work, now, keeping, tally = self._work, self._now, self._keeping, self._tally
         assert self._run is not None  # noqa: S101 - a run is closed that was begun
         tally.held_back = len(waiting)
@@ -521,7 +521,7 @@ class _Working:
         )
         ends = [ProvisioningRunPerson(what=DoneThere.ENDED, why=one.reason, user=one.user) for one in waiting] if waits else []
         async with keeping.unit_of_work() as uow:
-            await self._hold(uow)
+            await self._hold_connection(uow)
             place, names = tally.take_names()
             await uow.provisioning_runs.name(run, [*names, *ends], place)
             await uow.provisioning_runs.save(run)
@@ -531,14 +531,14 @@ class _Working:
                 await uow.record(provisioning_event("service.provisioning.run.stopped", work, run_facts(run)))
                 await keeping.tell_owners(uow, work, "first" if self._is_plan else "too_many", run)
             await uow.commit()
-        self._tell(run)
+        self._report_run(run)
 
-    async def _changes(self) -> None:
+    async def _sync_changes(self) -> None:
         """The people whom marks name, as they are now. Of several marks of one person, one is left, and there is no order to keep."""
         keeping = self._keeping
         while True:
             async with keeping.unit_of_work() as uow:
-                await self._hold(uow)
+                await self._hold_connection(uow)
                 users = await uow.provisioning_runs.take_marks(self._work, self._now, PEOPLE_A_PAGE)
                 await uow.commit()
             if not users:
@@ -551,9 +551,9 @@ class _Working:
             ]
             run = begun_there(self._work, ProvisioningRunId(keeping.system.ids.new()), ProvisioningRunKind.CHANGES, self._now)
             self._changing, self._tally = run, ProvisioningTally()
-            again = await self._look_at_changed(people)
+            again = await self._sync_changed_people(people)
             async with keeping.unit_of_work() as uow:
-                await self._hold(uow)
+                await self._hold_connection(uow)
                 await uow.provisioning_runs.finish_marks(self._work, again)
                 ended = self._tally.counted(replace(run, state=ProvisioningRunState.DONE, ended_at=self._now))
                 place, names = self._tally.take_names()
@@ -563,14 +563,14 @@ class _Working:
                 await uow.provisioning_runs.note_exchanges(self._work.connection, self._notes.take())
                 await uow.commit()
             if names:
-                self._tell(ended)
+                self._report_run(ended)
             self._changing = None
             self._progress.done.clear()
             await keeping.pace.breathe()
             # A whole run that is due meanwhile has its turn, too.
             self._require_turn()
 
-    async def _look_at_changed(self, people: Sequence[OutwardPerson]) -> Mapping[UserId, datetime]:
+    async def _sync_changed_people(self, people: Sequence[OutwardPerson]) -> Mapping[UserId, datetime]:
         """Returns those to look at again, and when."""
         keeping, work = self._keeping, self._work
         sending, ending = list[tuple[OutwardPerson, Wanted]](), list[OutwardPerson]()
@@ -584,14 +584,14 @@ class _Working:
             wanted = self._sender.wanted(person)
             if sent is None or sent.place is not PlaceThere.SENT or not sent.is_active or sent.digest != self._sender.digest(wanted):
                 sending.append((person, wanted))
-        await self._send(sending)
+        await self._send_people(sending)
         if ending:
             lately = await keeping.people.ended_lately(work.connection, self._now - STOP_WINDOW)
             if work.held_run is not None or must_stop(len(ending), lately.ended, lately.active):
                 # A look at everybody sees all who would end, and asks an owner.
                 self._work = replace(self._work, whole_due_at=self._now)
             else:
-                await self._end_people(ending)
+                await self._send_ends(ending)
         failed = await keeping.people.people(work, [one.user for one, _ in sending] + [one.user for one in ending])
         return {
             one.user: self._now + min(_FIRST_AGAIN * 2 ** min(one.sent.tries, 12), _LONGEST_AGAIN)
@@ -599,11 +599,11 @@ class _Working:
             if one.sent is not None and one.sent.why == WhyNotThere.NO_ANSWER
         }
 
-    async def _delete_forgotten(self) -> None:
+    async def _delete_forgotten_people(self) -> None:
         """Whoever was forgotten or deleted here is deleted there."""
         keeping, work = self._keeping, self._work
         while far_ids := await keeping.people.to_delete(work.connection, self._now, _AT_ONCE):
-            await self._hold_now()
+            await self._renew_hold()
             gone, left = list[str](), list[str]()
             for far_id in far_ids:
                 try:
@@ -614,7 +614,7 @@ class _Working:
                     gone.append(far_id)
                     keeping.metrics.person_sent_there("deleted")
             async with keeping.unit_of_work() as uow:
-                await self._hold(uow)
+                await self._hold_connection(uow)
                 await uow.provisioned_people.gone(work.connection, gone)
                 await uow.provisioned_people.delay(work.connection, left, self._now + WHOLE_EVERY)
                 await uow.provisioning_runs.note_exchanges(work.connection, self._notes.take())
@@ -625,7 +625,7 @@ class _Working:
         keeping, progress = self._keeping, self._progress
         while page := await keeping.people.page(self._work, progress.after, PEOPLE_AT_ONCE):
             active = [one for one in page if one.sent is not None and one.sent.is_active and one.user not in progress.done]
-            await self._end_people(active)
+            await self._send_ends(active)
             progress.after = page[-1].user
             progress.done.clear()
             await keeping.pace.breathe()
@@ -634,14 +634,14 @@ class _Working:
         if left:
             raise FarFailed(FarFault.NOT_ENDED)
         async with keeping.unit_of_work() as uow:
-            await self._hold(uow)
+            await self._hold_connection(uow)
             await uow.provisioning_runs.finish_ending(self._work)
             await uow.record(provisioning_event("service.provisioning.ended", self._work, {}))
             await uow.commit()
 
-    async def _settle(self) -> None:
+    async def _settle_turn(self) -> None:
         async with self._keeping.unit_of_work() as uow:
-            await self._hold(uow)
+            await self._hold_connection(uow)
             await uow.provisioning_runs.note_exchanges(self._work.connection, self._notes.take())
             await uow.provisioning_runs.settle(self._claimed, replace(self._work, failing_since=None), None)
             await uow.commit()
@@ -652,11 +652,11 @@ class _Working:
         keeping, work, now, progress = self._keeping, self._work, self._now, self._progress
         progress.worked += now - self._began
         if progress.worked > LONGEST_RUN:
-            await self._failed(FarFailed(FarFault.TOO_SLOW))
+            await self._settle_failure(FarFailed(FarFault.TOO_SLOW))
             return
         again_at = None if over.again_after is None else now + over.again_after
         async with keeping.unit_of_work() as uow:
-            await self._hold(uow)
+            await self._hold_connection(uow)
             if self._run is not None:
                 place, names = self._tally.take_names()
                 await uow.provisioning_runs.name(self._run, names, place)
@@ -674,7 +674,7 @@ class _Working:
         keeping.metrics.provisioning_run_ended(kind.value, "turn_over")
         log.info("provisioning_turn_over", connection=str(work.connection), kind=kind.value, seconds=progress.worked.total_seconds())
 
-    async def _failed(self, failed: FarFailed) -> None:
+    async def _settle_failure(self, failed: FarFailed) -> None:
         """The other system is away, or wants no more for a while, or nobody knows. The next run does what is left."""
         keeping, work, now = self._keeping, self._work, self._now
         is_throttled = failed.fault == FarFault.THROTTLED
@@ -686,7 +686,7 @@ class _Working:
         if failed.fault in _NOTED_BY_US:
             self._notes.add(FarExchange(at=now, method="-", path="-", status=None, scim_type=None, said=str(failed.fault), has_failed=True))
         async with keeping.unit_of_work() as uow:
-            await self._hold(uow)
+            await self._hold_connection(uow)
             if run is not None:
                 ended = self._tally.counted(replace(run, state=ProvisioningRunState.FAILED, ended_at=now, why=str(failed.fault)))
                 place, names = self._tally.take_names()
@@ -713,25 +713,25 @@ class _Working:
     def _is_plan(self) -> bool:
         return self._run is not None and self._run.kind is ProvisioningRunKind.PLAN
 
-    async def _hold(self, uow: UnitOfWork) -> None:
+    async def _hold_connection(self, uow: UnitOfWork) -> None:
         """Raises `WorkTakenOver`."""
         now = self._now
         if not await uow.provisioning_runs.hold(self._work, now + PROVISIONING_LEASE):
             raise WorkTakenOver
         self._renewed_at = now
 
-    async def _hold_now(self) -> None:
+    async def _renew_hold(self) -> None:
         """Before what is sent: whoever has lost the connection sends nothing any more."""
         if self._now - self._renewed_at < _RENEWED_EVERY:
             return
         async with self._keeping.unit_of_work() as uow:
-            await self._hold(uow)
+            await self._hold_connection(uow)
             await uow.commit()
 
     def _note_reach(self, *, received: bool) -> None:
         self._keeping.reach.attempted(ReceiverKind.PROVISIONING, self._work.connection, self._work.organization, received=received)
 
-    def _tell(self, run: ProvisioningRun) -> None:
+    def _report_run(self, run: ProvisioningRun) -> None:
         self._keeping.metrics.provisioning_run_ended(run.kind.value, run.state.value)
         counts = {"made": run.made, "matched": run.matched, "changed": run.changed, "ended": run.ended, "left_out": run.left_out}
         log.info("provisioning_run", connection=str(self._work.connection), kind=run.kind.value, state=run.state.value, **counts)

@@ -124,17 +124,21 @@ async def shown_record(
         sections=sections,
         at_fault=None if given is None else visit.here(f"{resource.one}/{given.section.name}"),
         opened=opened,
-        # Below what is not there yet there is nothing to read. What sets it up stands there.
-        below=[
-            (visit.text(label), visit.here(where))
-            for label, where, of in resource.below
-            if (record is not None or of.method != "GET") and visit.may(of)
-        ],
+        below=_below(resource, visit, record),
         meanwhile=meanwhile,
         told=told,
         undos=await offered(visit, record, resource.undoables),
         **await _beside(resource, visit, record),
     )
+
+
+def _below(resource: Resource, visit: PageVisit, record: Any) -> Sequence[tuple[str, str]]:
+    # Below what is not there yet there is nothing to read. What sets it up stands there.
+    return [
+        (visit.text(label), visit.here(where))
+        for label, where, of in resource.below
+        if (record is not None or of.method != "GET") and visit.may(of)
+    ]
 
 
 async def _beside(resource: Resource, visit: PageVisit, record: Any) -> Mapping[str, Any]:
@@ -259,39 +263,11 @@ class EndingForm(BoundForm, frozen=True, kw_only=True):
 
 def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     at, endpoint = f"{resource.one}/{act.name}", act.endpoint
-
     pressed = button(resource.key_of(f"act_{act.name}"))
     shape = _shape_of(act)
 
-    async def question(visit: PageVisit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
-        record = await resource.find(visit)
-        if record is None and act.facts:
-            # Somebody has removed it, or it was never there: the question is about nothing.
-            raise NotFound("There is nothing to ask about")
-        digest = "" if act.seen is None else act.seen(record)
-        example = {_seen_field(endpoint): digest} if digest else example_of(shape) or None
-        head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example))
-        return visit.show(
-            act.template,
-            resource.position,
-            replace(head, errors=errors),
-            explained=resource.text(visit, f"ask_{act.name}_text"),
-            action=visit.here(at),
-            back=visit.here(resource.one),
-            button=resource.text(visit, f"act_{act.name}"),
-            # What is dangerous beside other buttons is what this page asks for.
-            kind="final" if act.kind in {"danger", "final"} else "primary",
-            ends=(),
-            wanted="",
-            inputs=await drawn(visit, shape.inputs if act.asks_for(record) else (), texts),
-            facts=facts_of(act.facts, visit, record),
-            digest=digest,
-            offered=act.seen is None or act.shows(record),
-            **({} if act.more is None else await act.more(visit, record)),
-        )
-
     async def confirm(call: AnyCall, postern: Postern) -> Page:
-        return Answer(await question(PageVisit(call, postern), texts_of(shape.inputs, None)), 200)
+        return Answer(await _question(resource, act, shape, PageVisit(call, postern), texts_of(shape.inputs, None)), 200)
 
     async def do(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
@@ -309,7 +285,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             if act.seen is not None or shape.inputs:
                 # If the settings have changed meanwhile, the page shows what they are now.
                 texts = {} if act.seen is not None else sent_texts(shape.inputs, call.body)
-                return Answer(await question(visit, texts, errors), status)
+                return Answer(await _question(resource, act, shape, visit, texts, errors=errors), status)
             return Answer(await shown_record(resource, visit, await resource.find(visit), errors=errors), status)
         # A form that was sent twice brings no secret the second time.
         if act.secret and (secret := attrgetter(act.secret)(done)) is not None:
@@ -323,6 +299,37 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     return (
         *(asking if act.asks or shape.inputs or endpoint.step_up is not None else ()),
         console.post(at, of=endpoint)(stated(do, f"{act.name}_of_{resource.name}", at, body=shape.form)),
+    )
+
+
+async def _question(
+    resource: Resource, act: Act, shape: Shape, visit: PageVisit, texts: Mapping[str, Any], *, errors: Mapping[str, str] = NO_ERRORS
+) -> bytes:
+    """The page that asks before an act. Raises `NotFound`."""
+    record, endpoint = await resource.find(visit), act.endpoint
+    if record is None and act.facts:
+        # Somebody has removed it, or it was never there: the question is about nothing.
+        raise NotFound("There is nothing to ask about")
+    digest = "" if act.seen is None else act.seen(record)
+    example = {_seen_field(endpoint): digest} if digest else example_of(shape) or None
+    head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example))
+    return visit.show(
+        act.template,
+        resource.position,
+        replace(head, errors=errors),
+        explained=resource.text(visit, f"ask_{act.name}_text"),
+        action=visit.here(f"{resource.one}/{act.name}"),
+        back=visit.here(resource.one),
+        button=resource.text(visit, f"act_{act.name}"),
+        # What is dangerous beside other buttons is what this page asks for.
+        kind="final" if act.kind in {"danger", "final"} else "primary",
+        ends=(),
+        wanted="",
+        inputs=await drawn(visit, shape.inputs if act.asks_for(record) else (), texts),
+        facts=facts_of(act.facts, visit, record),
+        digest=digest,
+        offered=act.seen is None or act.shows(record),
+        **({} if act.more is None else await act.more(visit, record)),
     )
 
 

@@ -35,6 +35,7 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import media_type_of
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SECRET, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -378,43 +379,15 @@ async def _shown(one: FurtherProvider, postern: Postern) -> FurtherProviderRecor
 
 
 def _record(one: FurtherProvider, people: int, postern: Postern) -> FurtherProviderRecord:
-    settings = one.settings
-    return FurtherProviderRecord(
-        key=one.key,
-        preset=one.preset,
-        name=one.name,
-        kind=settings.kind,
-        client_id=one.client_id,
-        secret_kind=settings.secret_kind,
-        secret_set_at=one.secret_set_at,
-        state=one.state,
-        enabled=one.enabled,
-        test=one.test,
-        tested_at=one.tested_at,
-        digest=one.digest.hex(),
-        people=people,
-        position=one.position,
-        organizations=one.organizations,
-        issuer=settings.issuer,
-        authorization_url=settings.authorization_url,
-        token_url=settings.token_url,
-        profile_url=settings.profile_url,
-        scopes=settings.scopes,
-        subject=settings.subject,
-        email=settings.email,
-        verified=settings.verified,
-        full_name=settings.full_name,
-        posts_answer=settings.posts_answer,
-        repeats_nonce=settings.repeats_nonce,
-        team_id=settings.team_id,
-        key_id=settings.key_id,
-        callback_url=postern.identity.journeys.callback(one.key),
-        logo=None if one.logo_digest is None else f"{postern.foundation.public_url}{logo_path(one.logo_digest)}",
-        created_at=one.created_at,
-        updated_at=one.updated_at,
-    )
+    logo = None if one.logo_digest is None else f"{postern.foundation.public_url}{logo_path(one.logo_digest)}"
+    return _provider(one, people=people, callback_url=postern.identity.journeys.callback(one.key), logo=logo)
 
 
-def _preset(one: ProviderPreset) -> ProviderPresetRecord:
-    settings = one.settings
-    return ProviderPresetRecord(key=one.key, name=one.name, kind=settings.kind, secret_kind=settings.secret_kind, guide=one.guide)
+_provider = shown(
+    FurtherProvider,
+    FurtherProviderRecord,
+    within=("settings",),
+    given=("people", "callback_url", "logo"),
+    digest=lambda one: one.digest.hex(),
+)
+_preset = shown(ProviderPreset, ProviderPresetRecord, within=("settings",))

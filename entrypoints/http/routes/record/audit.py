@@ -34,6 +34,7 @@ from entrypoints.http.machinery.fields import (
     example,
     page_of,
 )
+from entrypoints.http.pages import shipped_pages
 
 _TAGS = ("audit",)
 _LONGEST_ACTION = 100
@@ -176,7 +177,7 @@ class AuditEventType(msgspec.Struct, frozen=True):
 
     value: Annotated[str, example("user.invited")]
     """The action, as in entries and filters."""
-    label: Annotated[str, example("User invited")]
+    label: Annotated[str, example("Person invited")]
     """The display name of the action."""
     category: Annotated[str, example("User management")]
     """The category of the action."""
@@ -232,7 +233,8 @@ def list_audit_event_types(_call: Call[None, None, OrganizationPath, Member], po
 
     Return the actions that the audit log can contain, each with a display name. New versions can add actions.
     """
-    return [AuditEventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
+    label = shipped_pages().event_label
+    return [AuditEventType(action.name, label(action.name), action.category) for action in postern.record.audit.actions()]
 
 
 def whole_pagination(query: Paging, found: Listed[AuditEntry]) -> DetailedPagination:

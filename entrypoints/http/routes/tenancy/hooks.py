@@ -18,6 +18,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import Endpoints, endpoint
 from entrypoints.http.machinery.fields import SHOWN_ONCE, OrganizationPath, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
@@ -168,8 +169,8 @@ async def get_sign_in_hook(call: Call[None, None, OrganizationPath, Member], pos
     requests.
     """
     hooks, organization = postern.tenancy.hooks, call.caller.organization
-    shown = await hooks.get(organization)
-    return _record(shown) if shown is not None else HookRecord(**_no_hook(await hooks.unasked(organization)))
+    found = await hooks.get(organization)
+    return _record(found) if found is not None else _no_hook(await hooks.unasked(organization))
 
 
 @endpoint.put(
@@ -389,73 +390,48 @@ OF_INSTALLATION: Final = Endpoints(
 )
 
 
-def _draft(body: HookBody) -> HookDraft:
-    return HookDraft(address=body.address, silence=body.silence, seconds=body.seconds)
+_draft = taken(HookBody, HookDraft, apart=("digest",))
 
+_report = shown(
+    ShownHook,
+    HookReportRecord,
+    within=("report",),
+    named={"mean_milliseconds": "report.mean", "slowest_milliseconds": "report.slowest", "digest": "seen"},
+)
+_hook = shown(
+    ShownHook,
+    HookRecord,
+    within=("hook",),
+    named={"listed_only": "unasked.listed_members", "user_keys": "unasked.user_keys"},
+    since=lambda one: None if one.hook.is_held else one.hook.since,
+    is_held=lambda one: one.hook.is_held and one.hook.stands is HookStands.SHADOW,
+    has_secret=lambda one: one.hook.secret_made_at is not None,
+    report=_report,
+)
 
 _NOTHING: Final[Mapping[str, Any]] = dict.fromkeys(
     ("id", "address", "silence", "seconds", "stands", "since", "report", "digest", "created_at", "updated_at")
 )
 
 
-def _record(shown: ShownHook | None) -> HookRecord:
-    return HookRecord(**_fields(shown))
+def _record(found: ShownHook | None) -> HookRecord:
+    return _no_hook(UnaskedAccess()) if found is None else _hook(found)
 
 
 def _with_secret(made: HookWithSecret) -> HookSecretRecord:
-    return HookSecretRecord(**_fields(made.shown), secret=None if made.secret is None else made.secret.reveal())
+    return HookSecretRecord(**msgspec.structs.asdict(_record(made.shown)), secret=None if made.secret is None else made.secret.reveal())
 
 
-def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
-    if shown is None:
-        return _no_hook(UnaskedAccess())
-    hook = shown.hook
-    return {
-        "id": hook.id,
-        "point": hook.point,
-        "address": hook.address,
-        "silence": hook.silence,
-        "seconds": hook.seconds,
-        "stands": hook.stands,
-        "since": None if hook.is_held else hook.since,
-        "is_held": hook.is_held and hook.stands is HookStands.SHADOW,
-        "has_secret": hook.secret_made_at is not None,
-        "listed_only": shown.unasked.listed_members,
-        "user_keys": shown.unasked.user_keys,
-        "report": HookReportRecord(
-            asked=shown.report.asked,
-            silent=shown.report.silent,
-            refused=shown.report.refused,
-            factors=shown.report.factors,
-            mean_milliseconds=shown.report.mean,
-            slowest_milliseconds=shown.report.slowest,
-            may_count=shown.may_count,
-            digest=shown.seen,
-        ),
-        "digest": hook.digest,
-        "created_at": hook.created_at,
-        "updated_at": hook.updated_at,
-    }
-
-
-def _no_hook(unasked: UnaskedAccess) -> Mapping[str, Any]:
-    counts = {"listed_only": unasked.listed_members, "user_keys": unasked.user_keys}
-    return {**_NOTHING, "point": HookPoint.SIGN_IN, "has_secret": False, "is_held": False, **counts}
-
-
-def _exchange(one: HookExchange) -> HookExchangeRecord:
-    return HookExchangeRecord(
-        id=one.id,
-        at=one.at,
-        milliseconds=one.milliseconds,
-        outcome=one.outcome,
-        why=one.why or None,
-        counted=one.counted,
-        is_test=one.is_test,
-        sent=one.sent,
-        answered=one.answered or None,
+def _no_hook(unasked: UnaskedAccess) -> HookRecord:
+    return HookRecord(
+        point=HookPoint.SIGN_IN,
+        has_secret=False,
+        is_held=False,
+        listed_only=unasked.listed_members,
+        user_keys=unasked.user_keys,
+        **_NOTHING,
     )
 
 
-def _trial(tried: HookExchange) -> HookTrialRecord:
-    return HookTrialRecord(success=tried.outcome != "silent", outcome=tried.outcome, why=tried.why or None, milliseconds=tried.milliseconds)
+_exchange = shown(HookExchange, HookExchangeRecord, why=lambda one: one.why or None, answered=lambda one: one.answered or None)
+_trial = shown(HookExchange, HookTrialRecord, success=lambda one: one.outcome != "silent", why=lambda one: one.why or None)

@@ -17,6 +17,7 @@ from core.domain.tenancy.organizations import (
     Organization,
     OrganizationOverview,
     OrganizationStatus,
+    OrganizationUpdate,
 )
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.tiers import Tier
@@ -24,7 +25,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import MEMBER_OF_INACTIVE, OWN_PERSON, OWNER_IN_PERSON_OF_INACTIVE, PERSON, able
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.derived import shown
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     AccessTokenText,
@@ -122,6 +123,9 @@ class OrganizationChange(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata, an object of at most 4096 bytes and 5 levels, which replaces the previous metadata. Tokens do not contain it. The API
     keys of the organization's services can read it.
     """
+
+
+_update = taken(OrganizationChange, OrganizationUpdate)
 
 
 class OrganizationOwner(msgspec.Struct, frozen=True):
@@ -226,14 +230,7 @@ async def change_organization(
 
     Change the name or the metadata. New metadata replaces the previous metadata completely. The slug never changes.
     """
-    name, metadata = call.body.name, call.body.metadata
-    overview = await postern.tenancy.organizations.change(
-        call.caller,
-        name=None if isinstance(name, msgspec.UnsetType) else name,
-        metadata=None if isinstance(metadata, msgspec.UnsetType) else metadata,
-        actor=call.actor,
-    )
-    return _with_metadata(overview, call.caller)
+    return _with_metadata(await postern.tenancy.organizations.change(call.caller, _update(call.body), call.actor), call.caller)
 
 
 @endpoint.delete(

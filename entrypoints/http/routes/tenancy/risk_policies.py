@@ -23,7 +23,7 @@ from core.domain.identity.risk_policies.policies import (
     RiskPolicy,
     SignInWay,
 )
-from core.domain.identity.risk_policies.shadow import PolicyReport
+from core.domain.identity.risk_policies.shadow import MetInShadow, PolicyReport
 from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -31,6 +31,7 @@ from core.usecases.tenancy.risk import RiskReport
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import Endpoints, endpoint
 from entrypoints.http.machinery.fields import Id, OrganizationPath, WayIn, example
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -45,8 +46,8 @@ MOST_SERVICES: Final = 100
 
 _Country = Annotated[str, msgspec.Meta(min_length=1, max_length=20)]
 _Network = Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
-_Countries = Annotated[Sequence[_Country], msgspec.Meta(max_length=MOST_NETWORKS * 2, examples=[["DE", "AT"]])]
-_Networks = Annotated[Sequence[_Network], msgspec.Meta(max_length=MOST_NETWORKS, examples=[["192.0.2.0/24"]])]
+_Countries = Annotated[tuple[_Country, ...], msgspec.Meta(max_length=MOST_NETWORKS * 2, examples=[["DE", "AT"]])]
+_Networks = Annotated[tuple[_Network, ...], msgspec.Meta(max_length=MOST_NETWORKS, examples=[["192.0.2.0/24"]])]
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME, examples=["Second factor outside Germany"])]
 
 
@@ -55,7 +56,7 @@ class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
 
     least_score: Annotated[float, msgspec.Meta(ge=0.01, le=1, examples=[0.7])] | None = None
     """The minimum risk score of the sign-in."""
-    ways: Annotated[Sequence[SignInWay], msgspec.Meta(max_length=len(SignInWay)), example(["password"])] = ()
+    ways: Annotated[tuple[SignInWay, ...], msgspec.Meta(max_length=len(SignInWay)), example(["password"])] = ()
     """The person signed in by one of these methods."""
     countries: _Countries = ()
     """The IP address is in one of these countries, as two letters of ISO 3166."""
@@ -75,10 +76,10 @@ class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
     """The first hour of the day, in UTC, at which the policy matches. Requires `until_hour`."""
     until_hour: Annotated[int, msgspec.Meta(ge=1, le=24, examples=[6])] | None = None
     """The hour of the day, in UTC, at which the policy stops matching. If it is less than `from_hour`, the period includes midnight."""
-    services: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_SERVICES), example(["01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55"])] = ()
+    services: Annotated[tuple[UUID, ...], msgspec.Meta(max_length=MOST_SERVICES), example(["01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55"])] = ()
     """The sign-in is to one of these services."""
     roles: Annotated[
-        Sequence[Annotated[str, msgspec.Meta(min_length=1, max_length=50)]], msgspec.Meta(max_length=_ROLES), example(["admin"])
+        tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=50)], ...], msgspec.Meta(max_length=_ROLES), example(["admin"])
     ] = ()
     """The person has one of these roles in the organization, such as `owner`; `none` matches people who are not members."""
 
@@ -344,14 +345,14 @@ OF_INSTALLATION: Final = Endpoints(
 
 
 def _rules_of(body: RiskPoliciesBody) -> tuple[Sequence[RiskPolicy], Sequence[RiskException]]:
-    policies = [_policy(one) for one in body.policies]
-    return policies, [RiskException(kind=one.kind, value=one.value, ends_at=one.ends_at) for one in body.exceptions]
+    return [_policy(one) for one in body.policies], [_exception(one) for one in body.exceptions]
 
 
 def _report(report: RiskReport) -> RiskReportRecord:
+    met = [[_met_person(person, email=report.addresses.get(person.user)) for person in one.latest] for one in report.policies]
     return RiskReportRecord(
         judged=report.judged,
-        policies=[_reported(one, report) for one in report.policies],
+        policies=[_reported(one, latest=latest) for one, latest in zip(report.policies, met, strict=True)],
         your_policy=None if report.you is None else report.you.policy.id,
         your_action=None if report.you is None else report.you.action,
     )
@@ -365,74 +366,39 @@ async def _events(query: RiskEventsQuery, organization: OrganizationId | None, p
     return RiskEventList([_event(one) for one in listed], listed[-1].event.id if len(found) > query.limit else None)
 
 
-def _policy(body: RiskPolicyBody) -> RiskPolicy:
-    when = body.when
-    return RiskPolicy(
-        id=body.id,
-        name=body.name,
-        when=RiskConditions(
-            least_score=when.least_score,
-            ways=tuple(when.ways),
-            countries=tuple(when.countries),
-            except_countries=tuple(when.except_countries),
-            networks=tuple(when.networks),
-            except_networks=tuple(when.except_networks),
-            new_device=when.new_device,
-            impossible_travel=when.impossible_travel,
-            from_hour=when.from_hour,
-            until_hour=when.until_hour,
-            services=tuple(when.services),
-            roles=tuple(when.roles),
-        ),
-        action=body.action,
-        counts=body.counts,
-    )
+_conditions = taken(RiskConditionsBody, RiskConditions)
+_policy = taken(RiskPolicyBody, RiskPolicy, given=("counts_since",), when=lambda body: _conditions(body.when))
+_exception = taken(RiskExceptionBody, RiskException)
 
+_shown_conditions = shown(RiskConditions, RiskConditionsBody)
+_shown_policy = shown(RiskPolicy, RiskPolicyBody, when=lambda policy: _shown_conditions(policy.when))
+_shown_exception = shown(RiskException, RiskExceptionBody)
+_record = shown(
+    RiskPolicies,
+    RiskPoliciesRecord,
+    policies=lambda rules: [_shown_policy(one) for one in rules.policies],
+    exceptions=lambda rules: [_shown_exception(one) for one in rules.exceptions],
+)
 
-def _record(rules: RiskPolicies) -> RiskPoliciesRecord:
-    return RiskPoliciesRecord(
-        policies=[_shown(one) for one in rules.policies],
-        exceptions=[RiskExceptionBody(kind=one.kind, value=one.value, ends_at=one.ends_at) for one in rules.exceptions],
-        count_since=rules.count_since,
-    )
+_met_person = shown(MetInShadow, MetPerson, named={"user_id": "user", "ip_address": "address"}, given=("email",))
+_reported = shown(
+    PolicyReport,
+    RiskPolicyReport,
+    named={"policy_id": "policy.id"},
+    given=("latest",),
+    days=lambda report: [MetOnDay(day=day, count=count) for day, count in report.days],
+)
 
-
-def _shown(policy: RiskPolicy) -> RiskPolicyBody:
-    return RiskPolicyBody(
-        id=policy.id,
-        name=policy.name,
-        when=RiskConditionsBody(**msgspec.structs.asdict(policy.when)),
-        action=policy.action,
-        counts=policy.counts,
-    )
-
-
-def _reported(one: PolicyReport, report: RiskReport) -> RiskPolicyReport:
-    return RiskPolicyReport(
-        policy_id=one.policy.id,
-        met=one.met,
-        people=one.people,
-        days=[MetOnDay(day=day, count=count) for day, count in one.days],
-        latest=[
-            MetPerson(user_id=met.user, email=report.addresses.get(met.user), at=met.at, country=met.country, ip_address=met.address)
-            for met in one.latest
-        ],
-        by_session=one.by_session,
-    )
-
-
-def _event(one: MetSignIn) -> RiskEventRecord:
-    event, decision = one.event, one.decided
-    return RiskEventRecord(
-        id=event.id,
-        user_id=event.user,
-        email=one.email,
-        policy_id=decision.policy,
-        policy_name=decision.name,
-        action=decision.action,
-        success=event.failure is None,
-        provider=event.provider,
-        ip_address=event.address,
-        country=event.country,
-        created_at=event.created_at,
-    )
+_event = shown(
+    MetSignIn,
+    RiskEventRecord,
+    within=("event", "decided"),
+    named={
+        "id": "event.id",
+        "user_id": "event.user",
+        "policy_id": "decided.policy",
+        "policy_name": "decided.name",
+        "ip_address": "event.address",
+    },
+    success=lambda one: one.event.failure is None,
+)

@@ -35,6 +35,7 @@ from entrypoints.http.machinery.fields import (
     page_of,
 )
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.pages import shipped_pages
 from entrypoints.http.routes.record.audit import DetailedPagination
 from ports.tenancy.receivers import WantedDeliveries
 
@@ -120,7 +121,7 @@ class WebhookEventType(msgspec.Struct, frozen=True):
 
     value: Annotated[str, example("user.joined")]
     """The event type, as in webhooks and deliveries."""
-    label: Annotated[str, example("User joined")]
+    label: Annotated[str, example("Person joined")]
     """The display name of the event type."""
     category: Annotated[str, example("User management")]
     """The category of the event type."""
@@ -159,8 +160,9 @@ def list_webhook_event_types(_call: Call[None, None, OrganizationPath, Member], 
 
     Return the event types that a webhook can subscribe to, each with a display name. New versions can add types.
     """
+    label = shipped_pages().event_label
     return [
-        WebhookEventType(one.name, one.label, one.category, EVENT_DATA[one.name].description, EVENT_DATA[one.name].example)
+        WebhookEventType(one.name, label(one.name), one.category, EVENT_DATA[one.name].description, EVENT_DATA[one.name].example)
         for one in postern.tenancy.webhooks.event_types()
     ]
 

@@ -5,7 +5,7 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, NewType
+from typing import Any, NewType, get_type_hints
 from uuid import UUID
 
 import pytest
@@ -17,7 +17,8 @@ from adapters.postgres.columns import Columns, page_of
 from adapters.postgres.driver.connection import Connection
 from core.domain.formats import Json
 from core.domain.requests import Listed
-from core.frozen import Frozen, replace
+from core.frozen import SHARED, Frozen, replace, shared
+from tests.http.machinery.test_derived import can_hold
 
 PlanetId = NewType("PlanetId", UUID)
 ID = PlanetId(UUID(int=1))
@@ -52,6 +53,10 @@ class Planet(Frozen, kw_only=True):
     facts: Mapping[str, Json] | None
     seen_at: datetime | None
     rings: int = 0
+
+
+class Comet(Frozen):
+    name: bytes
 
 
 class Moon(Frozen, kw_only=True):
@@ -205,6 +210,28 @@ def test_statements_name_each_column_once() -> None:
 def test_a_declaration_that_leads_nowhere_stops_the_import(said: Mapping[str, Any], fault: str) -> None:
     with pytest.raises(TypeError, match=fault):
         planets(**said)
+
+
+def test_a_field_that_two_classes_have_is_taken_unless_the_caller_converts_it() -> None:
+    moon = Moon(id=ID, planet=ID, names=("Rhea",), seen_at=NOW, kind=PlanetKind.ROCK)
+    assert shared(Moon, Planet, "kind")(moon) == {"id": ID, "seen_at": NOW}
+    assert unfit(Moon, Planet, ["kind"]) == []
+    with pytest.raises(TypeError, match="Moon and Planet do not share star"):
+        shared(Moon, Planet, "star")
+    assert unfit(Comet, Planet, ["name"]) == ["Planet.name"]
+
+
+def test_every_shared_field_has_the_same_type_in_both_classes() -> None:
+    for module in pkgutil.walk_packages(adapters.postgres.__path__, "adapters.postgres."):
+        importlib.import_module(module.name)
+    declared = [one for one in SHARED if not one[0].__module__.startswith("tests.")]
+    assert declared
+    assert [field for one in declared for field in unfit(*one)] == []
+
+
+def unfit(source: type[Frozen], made: type[Frozen], names: Sequence[str]) -> Sequence[str]:
+    given, wanted = get_type_hints(source), get_type_hints(made)
+    return [f"{made.__name__}.{name}" for name in names if not can_hold(wanted[name], given[name])]
 
 
 async def test_every_declared_column_is_in_its_table(database_url: str) -> None:

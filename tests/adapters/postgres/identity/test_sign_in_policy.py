@@ -190,8 +190,6 @@ _KEEPS_OR_TELLS: Final = {
     "adapters/postgres/identity/proofs/flows.py": "the domain decides whether an account that somebody registers gets in",
     "adapters/postgres/identity/proofs/sign_in.py": "the last look holds the service's row, and decides of that by the fragment",
     "adapters/postgres/tenancy/callers.py": "the look at a caller reads the service's row once, and decides of that by the fragment",
-    "adapters/postgres/platform/configuration.py": "a document tells it",
-    "adapters/postgres/moving/arriving_columns.py": "a row that arrives has one of its words",
     "adapters/postgres/tables/services.py": "it says nothing of a person",
     "adapters/postgres/identity/proofs/sign_in_policy.py": "the fragment",
 }

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from core.domain.formats import Json
+from core.domain.formats import Json, fields_as_json
 from core.domain.saml import DirectoryNameId, KeyPair, NameIdFormat, RequestedContext, SamlBinding
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, names_of, replace
 
 
 class ReceivedAttribute(Frozen, kw_only=True):
@@ -81,28 +81,15 @@ class Asserting(Frozen, kw_only=True):
         """The form in which a checked answer waits for its browser. It contains personal data, so it is sealed."""
         said, name_id, person = self.assertion, self.assertion.name_id, self.person
         return {
-            "id": said.id,
+            **fields_as_json(said, ("id", "issuer", "session_index", "context_class", "encrypted", "refuses_applications")),
             "usable_until": said.usable_until.isoformat(),
-            "issuer": said.issuer,
             "name_id": None if name_id is None else [name_id.text, name_id.format, name_id.name_qualifier, name_id.sp_name_qualifier],
             "attributes": [[one.name, one.friendly_name, list(one.values)] for one in said.attributes],
             "authenticated_at": said.authenticated_at.isoformat(),
-            "session_index": said.session_index,
             "session_ends_at": None if said.session_ends_at is None else said.session_ends_at.isoformat(),
-            "context_class": said.context_class,
             "signed_by": [said.signed_by.fingerprint, said.signed_by.valid_until.isoformat()],
-            "encrypted": said.encrypted,
-            "refuses_applications": said.refuses_applications,
             "issued_at": None if said.issued_at is None else said.issued_at.isoformat(),
-            "person": {
-                "subject": person.subject,
-                "email": person.email,
-                "given_name": person.given_name,
-                "family_name": person.family_name,
-                "name": person.name,
-                "groups": list(person.groups),
-                "fields": {key: list(values) for key, values in person.fields.items()},
-            },
+            "person": fields_as_json(person, names_of(person)),
         }
 
 

@@ -32,6 +32,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SECRET, Id, ServicePath, UpdatedAt, example
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -192,16 +193,7 @@ async def set_provisioning(call: Call[ProvisioningBody, None, ServicePath, Membe
     Nothing is sent until an owner activates these settings. The first change stops an active connection. A URL with another scheme, host or
     port clears the token, and users provisioned to another URL are no longer known.
     """
-    body = call.body
-    draft = ProvisioningDraft(
-        preset=body.preset,
-        base_url=body.base_url,
-        token=body.token,
-        mapping=None if body.mapping is None else tuple(MappedAttribute(one.attribute, one.source, one.argument) for one in body.mapping),
-        attributes_left_out=tuple(body.attributes_left_out),
-        teams=None if body.team_ids is None else tuple(map(TeamId, body.team_ids)),
-    )
-    await postern.federation.provisioning.draft(call.caller, call.path.service_slug, draft, call.actor)
+    await postern.federation.provisioning.draft(call.caller, call.path.service_slug, _draft(call.body), call.actor)
     return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
 
 
@@ -292,24 +284,29 @@ _NOTHING: Final[Mapping[str, Any]] = dict.fromkeys(
 )
 
 
+_mapped = taken(MappedAttributeRow, MappedAttribute)
+_draft = taken(
+    ProvisioningBody,
+    ProvisioningDraft,
+    mapping=lambda body: None if body.mapping is None else tuple(map(_mapped, body.mapping)),
+    attributes_left_out=lambda body: tuple(body.attributes_left_out),
+    teams=lambda body: None if body.team_ids is None else tuple(map(TeamId, body.team_ids)),
+    apart=("team_ids",),
+)
+
+_shown_attribute = shown(MappedAttribute, MappedAttributeRow, argument=lambda one: None if one.argument is None else str(one.argument))
+_shown_connection = shown(
+    ProvisioningConnection,
+    ProvisioningRecord,
+    named={"team_ids": "teams"},
+    has_token=lambda connection: connection.token_set_at is not None,
+    mapping=lambda connection: list(map(_shown_attribute, connection.mapping)),
+    digest=lambda connection: connection.digest.hex(),
+    given=("active_there", "presets"),
+)
+
+
 def _shown(connection: ProvisioningConnection | None, active_there: int) -> ProvisioningRecord:
     if connection is None:
         return ProvisioningRecord(has_token=False, mapping=(), attributes_left_out=(), active_there=0, presets=_PRESETS, **_NOTHING)
-    return ProvisioningRecord(
-        preset=connection.preset,
-        base_url=connection.base_url,
-        has_token=connection.token_set_at is not None,
-        mapping=[
-            MappedAttributeRow(attribute=one.attribute, source=one.source, argument=None if one.argument is None else str(one.argument))
-            for one in connection.mapping
-        ],
-        attributes_left_out=connection.attributes_left_out,
-        team_ids=connection.teams,
-        state=connection.state,
-        stopped_why=connection.stopped_why,
-        failing_since=connection.failing_since,
-        active_there=active_there,
-        digest=connection.digest.hex(),
-        changed_at=connection.changed_at,
-        presets=_PRESETS,
-    )
+    return _shown_connection(connection, active_there=active_there, presets=_PRESETS)

@@ -57,6 +57,40 @@ class RiskPolicyForm(BoundForm, frozen=True, kw_only=True):
     roles: Sequence[Line] = ()
 
 
+def _asked(value: Asks) -> bool | None:
+    return None if not value else value == "yes"
+
+
+def _words(text: str) -> Sequence[str]:
+    return text.replace(",", " ").split()
+
+
+def _number(text: str) -> str | None:
+    return text.strip() or None
+
+
+def _fraction(text: str) -> str | None:
+    return _number(text.replace(",", "."))
+
+
+def _typed(number: float | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _texts(values: Sequence[object]) -> Sequence[str]:
+    return [str(one) for one in values]
+
+
+_CONDITIONS: Final[Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
+    "least_score": (_fraction, _typed),
+    **dict.fromkeys(("from_hour", "until_hour"), (_number, _typed)),
+    **dict.fromkeys(("countries", "except_countries", "networks", "except_networks"), (_words, " ".join)),
+    **dict.fromkeys(("new_device", "impossible_travel"), (_asked, _ASKS.__getitem__)),
+    **dict.fromkeys(("ways", "services", "roles"), (list, _texts)),
+}
+"""By the name of a condition: what its text in the form means, and the text that means it."""
+
+
 class ConditionMisfit(Exception):
     """A text of the form that its condition does not take."""
 
@@ -67,20 +101,7 @@ class ConditionMisfit(Exception):
 
 def policy_of(form: RiskPolicyForm) -> RiskPolicyBody:
     """The rule, in shadow. Raises `ConditionMisfit`."""
-    when: dict[str, Any] = {
-        "least_score": form.least_score.strip().replace(",", ".") or None,
-        "ways": form.ways,
-        "countries": _words(form.countries),
-        "except_countries": _words(form.except_countries),
-        "networks": _words(form.networks),
-        "except_networks": _words(form.except_networks),
-        "new_device": _asked(form.new_device),
-        "impossible_travel": _asked(form.impossible_travel),
-        "from_hour": form.from_hour.strip() or None,
-        "until_hour": form.until_hour.strip() or None,
-        "services": form.services,
-        "roles": form.roles,
-    }
+    when = {name: read(getattr(form, name)) for name, (read, _) in _CONDITIONS.items()}
     try:
         conditions = convert(when, RiskConditionsBody)
     except NotAsDeclared as refusal:
@@ -91,26 +112,8 @@ def policy_of(form: RiskPolicyForm) -> RiskPolicyBody:
 
 def form_of(policy: RiskPolicyBody, seen: str) -> RiskPolicyForm:
     """The texts that make this rule."""
-    when = policy.when
-    return RiskPolicyForm(
-        form_token=Token(""),
-        policy=str(policy.id),
-        seen=seen,
-        name=policy.name,
-        action=policy.action,
-        least_score="" if when.least_score is None else str(when.least_score),
-        ways=[one.value for one in when.ways],
-        countries=" ".join(when.countries),
-        except_countries=" ".join(when.except_countries),
-        networks=" ".join(when.networks),
-        except_networks=" ".join(when.except_networks),
-        new_device=_ASKS[when.new_device],
-        impossible_travel=_ASKS[when.impossible_travel],
-        from_hour="" if when.from_hour is None else str(when.from_hour),
-        until_hour="" if when.until_hour is None else str(when.until_hour),
-        services=[str(one) for one in when.services],
-        roles=list(when.roles),
-    )
+    when = {name: written(getattr(policy.when, name)) for name, (_, written) in _CONDITIONS.items()}
+    return RiskPolicyForm(form_token=Token(""), policy=str(policy.id), seen=seen, name=policy.name, action=policy.action, **when)
 
 
 def replaced(policies: Sequence[RiskPolicyBody], policy: str, written: RiskPolicyBody) -> tuple[list[RiskPolicyBody], int]:
@@ -141,14 +144,6 @@ def field_of(refusal: BadRequest) -> tuple[int, str] | None:
     """The line and the field that a refusal is about."""
     found = _FIELD.match(refusal.message)
     return None if found is None else (int(found["line"]), found["field"])
-
-
-def _asked(value: Asks) -> bool | None:
-    return None if not value else value == "yes"
-
-
-def _words(text: str) -> Sequence[str]:
-    return text.replace(",", " ").split()
 
 
 _EXCEPTION_ROW_FIELD: Final = "exceptions"
