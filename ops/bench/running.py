@@ -96,11 +96,13 @@ def _status(outcomes: Iterable[Outcome]) -> int:
 
 
 async def _run(cases: Mapping[str, Case], options: Options) -> list[Outcome]:
-    outcomes = []
+    outcomes, began = [], trio.current_time()
     for name, case in cases.items():
         complain(f"{name} …")
+        started = trio.current_time()
         outcomes.append(await _outcome(name, case, options))
-        complain(table(outcomes[-1:]))
+        complain(f"{table(outcomes[-1:])}\n{name}: {trio.current_time() - started:.0f} s")
+    complain(f"All of it took {(trio.current_time() - began) / 60:.0f} minutes.")
     return outcomes
 
 

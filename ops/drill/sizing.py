@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments)
     complain(f"{machine()}. Load average before: {busyness():.1f}.")
     measured = trio.run(_measured)
-    told = {"on": datetime.now(UTC).date().isoformat(), "machine": hardware(), **measured}
+    told: dict[str, Any] = {"on": datetime.now(UTC).date().isoformat(), "machine": hardware(), **measured}
     print(json.dumps(told, indent=2))
     known = {name: getattr(MEASURED, name) for name in measured}
     complain(f"In the table of `postern size`: {known}")

@@ -20,8 +20,8 @@ from ops.bench.load import Answer, Client, Target, percentile
 from ops.bench.report import Figure, at_least, at_most
 
 TURNS: Final = 5
-YOUNG: Final = Size(organizations=10, members=100, audit_entries=10_000)
-GROWN: Final = Size(organizations=10_000, members=100, audit_entries=10_000_000)
+YOUNG: Final = Size(organizations=10, members=100, audit_entries=1_000)
+GROWN: Final = Size(organizations=10_000, members=100, audit_entries=1_000_000)
 # A member may read these. The owners of the organizations ask in turn.
 READS: Final[Mapping[str, str]] = {
     "own organizations": "/api/organizations",
@@ -127,8 +127,8 @@ async def asked_meanwhile(targets: Iterator[Target], answered: Answered, *, paus
 
 
 async def tenants(_options: Options) -> Sequence[Figure]:
-    """The reads of members, with ten thousand organizations of a hundred members and ten million audit entries, against ten organizations:
-    on two servers, in turns.
+    """The reads of members, with ten thousand organizations of a hundred members and a million audit entries, against ten organizations of
+    the same size: on two servers, in turns.
     """
     with directory() as young_place, directory() as grown_place:
         async with serving(young_place) as young_server, serving(grown_place) as grown_server:

@@ -103,7 +103,8 @@ def test_the_guide_shows_what_was_measured() -> None:
 
 
 def test_the_pages_show_the_figures_of_the_command_and_no_others() -> None:
-    others = Measurements(**{name: 7.5 if isinstance(getattr(MEASURED, name), float | int) else "today" for name in names_of(MEASURED)})
+    made: dict[str, Any] = {name: 7.5 if isinstance(getattr(MEASURED, name), float | int) else "today" for name in names_of(MEASURED)}
+    others = Measurements(**made)
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert shown(text, MEASURED) == text
