@@ -95,16 +95,16 @@ _GROW: Final[Sequence[LiteralString]] = (
     # One trigger counts and marks all rows of a statement.
     TRIGGERS,
     """
-    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
     select grown_services.id, grown_users.id, grown_services.organization, now() - grown_users.age, now() - grown_users.age / 2,
-           now() - grown_users.age
+           now() - grown_users.age, now() - grown_users.age
       from grown_users
       join grown_services on grown_services.number = grown_users.number %% %(services)s
     """,
     """
-    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
     select grown_services.id, grown_users.id, grown_services.organization, now() - grown_users.age, now() - grown_users.age / 2,
-           now() - grown_users.age
+           now() - grown_users.age, now() - grown_users.age
       from grown_users
       join grown_services on grown_services.number = 0
      where grown_users.number %% %(services)s > 0

@@ -177,8 +177,8 @@ _GROW: Final[Sequence[LiteralString]] = (
     # One trigger counts and marks all rows of the statement.
     TRIGGERS,
     """
-    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
-    select service, id, tenant, now() - age, now() - age / 2, now() - age from grown_members
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
+    select service, id, tenant, now() - age, now() - age / 2, now() - age, now() - age from grown_members
     """,
     NO_TRIGGERS,
     """
