@@ -93,23 +93,37 @@ def without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) 
     keys = connection.execute(_KEYS, {"tables": list(tables)}).fetchall()
     references = connection.execute(_REFERENCES, {"tables": list(tables)}).fetchall()
     for table, name, _ in (*references, *keys):
-        connection.execute(sql.SQL("alter table {} drop constraint {}").format(sql.Identifier(table), sql.Identifier(name)))
+        _change(connection, sql.SQL("alter table {} drop constraint {}").format(sql.Identifier(table), sql.Identifier(name)))
     for _, name, _ in indexes:
-        connection.execute(sql.SQL("drop index {}").format(sql.Identifier(name)))
+        _change(connection, sql.SQL("drop index {}").format(sql.Identifier(name)))
     yield
     for table, name, definition in keys:
-        connection.execute(
-            sql.SQL("alter table {} add constraint {} {}").format(sql.Identifier(table), sql.Identifier(name), sql.SQL(definition))
+        _change(
+            connection,
+            sql.SQL("alter table {} add constraint {} {}").format(sql.Identifier(table), sql.Identifier(name), sql.SQL(definition)),
         )
     for _, _, definition in indexes:
-        connection.execute(definition)
+        _change(connection, sql.SQL(definition))
     for table, name, definition in references:
         # The rows fulfil the references by the way we make them, so PostgreSQL need not check them.
-        connection.execute(
+        _change(
+            connection,
             sql.SQL("alter table {} add constraint {} {} not valid").format(
                 sql.Identifier(table), sql.Identifier(name), sql.SQL(definition)
-            )
+            ),
         )
+
+
+def _change(connection: psycopg.Connection[Any], statement: sql.Composable) -> None:
+    """The server that is measured reads meanwhile, its tables in another order. Whoever loses a deadlock has changed nothing."""
+    for left in reversed(range(_TRIES)):
+        try:
+            connection.execute(statement)
+        except psycopg.errors.DeadlockDetected:
+            if not left:
+                raise
+        else:
+            return
 
 
 @contextmanager
@@ -134,6 +148,7 @@ def _let_set(connection: psycopg.Connection[Any]) -> None:
         )
 
 
+_TRIES: Final = 10
 NO_TRIGGERS: Final = "set session_replication_role = replica"
 TRIGGERS: Final = "set session_replication_role = origin"
 _FIRST_WITH_UUIDV7: Final = 180_000
