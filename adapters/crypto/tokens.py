@@ -23,10 +23,6 @@ from typing import Any, Final
 
 import jwt
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.hashes import SHA256
 
 from adapters.crypto.signing_keys import KeyCache, VerificationKey, base64url
 from core.domain.errors import TokenExpired, TokenInvalid
@@ -91,15 +87,9 @@ class JwtSigner:
         return await self._sign(KeyPurpose.ACCESS, claims, _TYPE_FOR_PROXIES)
 
     async def _sign(self, purpose: KeyPurpose, claims: Mapping[str, Json], token_type: str = _TYPE) -> str:
-        key, private_key = await self._keys.signing_key(purpose)
+        key, sign = await self._keys.signing_key(purpose)
         signed = _header(purpose.algorithm, key, token_type) + b"." + base64url(_encode_claims(claims))
-        if isinstance(private_key, EllipticCurvePrivateKey):
-            # RFC 7518 section 3.4: both numbers in full length, one after the other.
-            r, s = decode_dss_signature(private_key.sign(signed, _ES256))
-            signature = r.to_bytes(_ES256_NUMBER) + s.to_bytes(_ES256_NUMBER)
-        else:
-            signature = private_key.sign(signed, _RS256_PADDING, _SHA256)
-        return (signed + b"." + base64url(signature)).decode("ascii")
+        return (signed + b"." + base64url(sign(signed))).decode("ascii")
 
 
 def _purpose_of(algorithm: TokenAlgorithm) -> KeyPurpose:
@@ -112,10 +102,6 @@ def _header(algorithm: str, key: KeyId, token_type: str) -> bytes:
 
 
 _encode_claims: Final = msgspec.json.Encoder().encode
-_SHA256: Final = SHA256()
-_ES256: Final = ECDSA(_SHA256)
-_ES256_NUMBER: Final = 32
-_RS256_PADDING: Final = PKCS1v15()
 
 
 class _Verified(Frozen):
