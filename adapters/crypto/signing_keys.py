@@ -11,7 +11,6 @@ import json
 from binascii import b2a_base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -92,8 +91,9 @@ class VerificationKey(Frozen):
     retires_at: datetime | None
 
 
-Sign = Callable[[bytes], bytes]
-"""Makes the signature of a JSON Web Token: of the header, a dot and the claims."""
+class _SigningHalf(Frozen):
+    id: KeyId
+    private_key: PrivateKey
 
 
 class _Known(Frozen):
@@ -118,7 +118,7 @@ class KeyCache:
         self._keyring = keyring
         self._monotonic = monotonic
         self._known: _Known | None = None
-        self._signing: dict[KeyId, Sign] = {}
+        self._halves: dict[KeyId, _SigningHalf] = {}
         self._reading = trio.Lock()
         self._readings_ended = 0
         self._renew_at = 0.0
@@ -153,28 +153,28 @@ class KeyCache:
         """The key that verifies ID tokens with this id, as far as this process knows the keys."""
         return (await self._current()).id_tokens.get(key)
 
-    async def signing_key(self, purpose: KeyPurpose) -> tuple[KeyId, Sign]:
-        """The current key of the purpose, and what signs with it. Raises `Unavailable` while no key is current."""
+    async def signing_key(self, purpose: KeyPurpose) -> tuple[KeyId, PrivateKey]:
+        """The current key of the purpose. Raises `Unavailable` while no key is current."""
         key = (await self._current()).current.get(purpose)
         if key is None:
             raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail=f"no current {purpose.value} key is stored")
-        sign = self._signing.get(key.id)
-        if sign is None:
-            sign = await self._unseal(key)
-        return key.id, sign
+        half = self._halves.get(key.id)
+        if half is None:
+            half = await self._unseal(key)
+        return half.id, half.private_key
 
-    async def _unseal(self, key: SigningKey) -> Sign:
+    async def _unseal(self, key: SigningKey) -> _SigningHalf:
         try:
             private = self._keyring.open(key.sealed_private_key, signing_key_context(key.id))
         except CannotOpen as error:
             log.error("signing_key_unreadable", key=key.id, purpose=key.purpose.value, error=str(error))  # noqa: TRY400 - the reason says it all
             raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail=f"the current {key.purpose.value} key cannot be opened") from error
         pair = await trio.to_thread.run_sync(_load_private_key, private, limiter=self._unseal_limiter)
-        sign = partial(_es256 if isinstance(pair, EllipticCurvePrivateKey) else _rs256, pair)
+        half = _SigningHalf(key.id, pair)
         current = {known.id for known in self._known.current.values()} if self._known is not None else set()
         # Private halves that no longer sign are dropped from memory.
-        self._signing = {id_: other for id_, other in self._signing.items() if id_ in current} | {key.id: sign}
-        return sign
+        self._halves = {id_: other for id_, other in self._halves.items() if id_ in current} | {key.id: half}
+        return half
 
     async def _current(self) -> _Known:
         known = self._known
@@ -258,24 +258,26 @@ def _understand(stored: Sequence[SigningKey]) -> _Known:
             raise TypeError(f"the published half of {key.id} is not a public key")
         group = access if key.purpose.is_access else id_tokens
         group[key.id] = VerificationKey(key.id, key.purpose.algorithm, public, key.retires_at)
-    current = {purpose: key for purpose in KeyPurpose if (key := in_state(stored, purpose, KeyState.CURRENT)) is not None}
+    current = {purpose: one for purpose in KeyPurpose if (one := in_state(stored, purpose, KeyState.CURRENT)) is not None}
     return _Known(tuple(stored), current, access, id_tokens)
 
 
-# The libraries' own way of hashing costs ten microseconds more for each signature.
+# A digest of our own: the library would look up the algorithm of each, which costs more than the digest.
 _HASHED: Final = Prehashed(SHA256())
 _ES256: Final = ECDSA(_HASHED)
 _RS256_PADDING: Final = PKCS1v15()
 _NUMBER: Final = 32
 
 
-def _es256(key: EllipticCurvePrivateKey, signed: bytes) -> bytes:
+def es256(key: EllipticCurvePrivateKey, signed: bytes) -> bytes:
+    """The signature of a token: of its header, a dot and its claims."""
     # RFC 7518 section 3.4: both numbers in full length, one after the other.
     r, s = decode_dss_signature(key.sign(hashlib.sha256(signed).digest(), _ES256))
     return r.to_bytes(_NUMBER) + s.to_bytes(_NUMBER)
 
 
-def _rs256(key: RSAPrivateKey, signed: bytes) -> bytes:
+def rs256(key: RSAPrivateKey, signed: bytes) -> bytes:
+    """As `es256`."""
     return key.sign(hashlib.sha256(signed).digest(), _RS256_PADDING, _HASHED)
 
 
@@ -296,7 +298,7 @@ class Es256HeadSigner:
         key = await self._private_key()
         header = {"alg": "ES256", "kid": thumbprint(public_jwk(key)), "typ": HEAD_TYPE}
         signed = base64url(msgspec.json.encode(header)) + b"." + base64url(msgspec.json.encode(claims))
-        return (signed + b"." + base64url(_es256(key, signed))).decode()
+        return (signed + b"." + base64url(es256(key, signed))).decode()
 
     async def public_key(self) -> Mapping[str, Json]:
         jwk = public_jwk(await self._private_key())

@@ -23,8 +23,9 @@ from typing import Any, Final
 
 import jwt
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from adapters.crypto.signing_keys import KeyCache, VerificationKey, base64url
+from adapters.crypto.signing_keys import KeyCache, VerificationKey, base64url, es256, rs256
 from core.domain.errors import TokenExpired, TokenInvalid
 from core.domain.formats import Json
 from core.domain.identifiers import KeyId
@@ -87,9 +88,10 @@ class JwtSigner:
         return await self._sign(KeyPurpose.ACCESS, claims, _TYPE_FOR_PROXIES)
 
     async def _sign(self, purpose: KeyPurpose, claims: Mapping[str, Json], token_type: str = _TYPE) -> str:
-        key, sign = await self._keys.signing_key(purpose)
+        key, private_key = await self._keys.signing_key(purpose)
         signed = _header(purpose.algorithm, key, token_type) + b"." + base64url(_encode_claims(claims))
-        return (signed + b"." + base64url(sign(signed))).decode("ascii")
+        signature = es256(private_key, signed) if isinstance(private_key, EllipticCurvePrivateKey) else rs256(private_key, signed)
+        return (signed + b"." + base64url(signature)).decode("ascii")
 
 
 def _purpose_of(algorithm: TokenAlgorithm) -> KeyPurpose:
