@@ -22,16 +22,15 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
     EllipticCurvePrivateKey,
     EllipticCurvePublicKey,
     derive_private_key,
-    generate_private_key,
 )
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
-from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa_private_key
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from adapters.crypto.key_pairs import PairsAhead, PrivateKey
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.formats import Json
 from core.domain.identifiers import KeyId
@@ -42,7 +41,6 @@ from ports.crypto import CannotOpen, KeyRing, ServerSecrets
 log = structlog.get_logger()
 
 
-RSA_BITS: Final = 2048
 # In seconds. Known keys that are older than this are read again, so a rotation reaches every process within this time. Until then a process
 # signs with the outgoing key, which every verifier knows.
 _RENEW_AFTER: Final = 30.0
@@ -53,7 +51,6 @@ READING_TAKES_AT_MOST: Final = 3.0
 # The members of a public JWK that the thumbprint covers, by type (RFC 7638 section 3.2).
 _THUMBPRINT_MEMBERS: Final = {"EC": ("crv", "kty", "x", "y"), "RSA": ("e", "kty", "n")}
 
-PrivateKey = EllipticCurvePrivateKey | RSAPrivateKey
 PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
 
@@ -62,13 +59,14 @@ class CryptoKeyMaker:
     must support RS256 (OpenID Connect Core section 15.1). A service can choose ES256 for its ID tokens.
     """
 
-    def __init__(self, keyring: KeyRing) -> None:
+    def __init__(self, keyring: KeyRing, ahead: PairsAhead | None = None) -> None:
         self._keyring = keyring
+        self._ahead = ahead or PairsAhead()
         # Finding two primes takes a good part of a second. One pair at a time is plenty.
         self._limiter = trio.CapacityLimiter(1)
 
     async def make(self, purpose: KeyPurpose, created_at: datetime) -> SigningKey:
-        pair = await trio.to_thread.run_sync(_generate, purpose, limiter=self._limiter)
+        pair = await trio.to_thread.run_sync(self._ahead.take, purpose, limiter=self._limiter)
         jwk = public_jwk(pair)
         key = KeyId(thumbprint(jwk))
         private = pair.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
@@ -224,12 +222,6 @@ def thumbprint(jwk: Mapping[str, Json]) -> str:
     members = {name: jwk[name] for name in _THUMBPRINT_MEMBERS[str(jwk["kty"])]}
     canonical = json.dumps(members, separators=(",", ":"), sort_keys=True).encode()
     return base64url(hashlib.sha256(canonical).digest()).decode()
-
-
-def _generate(purpose: KeyPurpose) -> PrivateKey:
-    if purpose.algorithm is TokenAlgorithm.ES256:
-        return generate_private_key(SECP256R1())
-    return generate_rsa_private_key(public_exponent=65537, key_size=RSA_BITS)
 
 
 def public_jwk(pair: PrivateKey) -> dict[str, Json]:

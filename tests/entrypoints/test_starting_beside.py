@@ -1,0 +1,72 @@
+"""What a start does while its embedded database starts, and that a failure there leaves no server behind."""
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from adapters.crypto.key_pairs import PairsAhead
+from adapters.postgres.embedded import EmbeddedPostgres
+from core.domain.tokens import KeyPurpose
+from entrypoints.installation import running_database
+from entrypoints.settings import Settings, read
+
+
+@pytest.fixture
+def settings() -> Iterator[Settings]:
+    # Not under pytest's own directory: pytest closes that one to other users, and root's PostgreSQL runs as one.
+    with tempfile.TemporaryDirectory(prefix="postern-beside-") as name:
+        Path(name).chmod(0o711)
+        yield read({"POSTERN_DATA_DIR": str(Path(name) / "data")})
+
+
+async def test_the_rest_is_loaded_while_a_new_database_is_made(settings: Settings) -> None:
+    server = EmbeddedPostgres(settings.data_dir)
+    there: list[bool] = []
+    threads: list[bool] = []
+
+    def meanwhile() -> None:
+        # Its thread has begun, and takes longer than this.
+        there.append(server.is_owned() and server.exists())
+
+    def of_new() -> None:
+        threads.append(threading.current_thread() is not threading.main_thread())
+
+    async with running_database(settings, meanwhile=meanwhile, of_new=of_new):
+        assert (there, threads) == ([False], [True])
+        assert server.exists()
+    there.clear()
+    threads.clear()
+    async with running_database(settings, meanwhile=meanwhile, of_new=of_new):
+        assert len(there) == 1
+        assert threads == []
+
+
+async def test_a_failure_of_the_rest_stops_the_server(settings: Settings) -> None:
+    def fails() -> None:
+        raise RuntimeError("a module is missing")
+
+    with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="a module is missing"), flatten_subgroups=True):
+        async with running_database(settings, meanwhile=fails):
+            pytest.fail("it runs")
+    server = EmbeddedPostgres(settings.data_dir)
+    assert not server.is_owned()
+    assert not (server.cluster / "data" / "postmaster.pid").exists()
+    async with running_database(settings):
+        assert server.is_owned()
+
+
+def test_a_pair_that_was_made_ahead_is_handed_out_once() -> None:
+    ahead = PairsAhead()
+    ahead.make()
+    rsa = [one for one in KeyPurpose if one.algorithm == "RS256"]
+    made = list(ahead._made)
+    assert len(made) == 2 * len(rsa)
+    taken = [ahead.take(purpose) for purpose in rsa for _ in range(3)]
+    assert {id(one) for one in made} <= {id(one) for one in taken}
+    numbers = [one.private_numbers() for one in taken]  # type: ignore[union-attr]
+    assert len({str(one.public_numbers) for one in numbers}) == len(taken)
+    assert {one.key_size for one in taken} == {2048}
+    assert ahead.take(KeyPurpose.ACCESS).key_size == 256
