@@ -2201,7 +2201,6 @@ begin
            );
     end if;
     flow_is_open := true;
-    owes_answers := false;
     if given_flow is not null then
         perform from flows
           where flows.id = given_flow and flows.signed_in_at is null and flows.expires_at > now()
@@ -2217,6 +2216,7 @@ begin
             for no key update;
         is_trusted := found;
     end if;
+    owes_answers := false;
     is_admitted := false;
     owes_second_factor := false;
     is_made_elsewhere := false;
@@ -2224,14 +2224,18 @@ begin
     tells_more := false;
     has_hooks := false;
     if given_service is not null then
+        perform from services
+           join organizations on organizations.id = services.org_id
+          where services.id = given_service
+            for key share;
+        -- This lock gives rows as they were before the wait.
         select services.id as service_id, services.slug as service_slug, organizations.id as organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active, services.is_agent,
            services.dpop_bound_access_tokens as binds_tokens, services.org_id, services.id, services.sign_in_policy
           into services
           from services
           join organizations on organizations.id = services.org_id
-         where services.id = given_service
-           for key share;
+         where services.id = given_service;
         if found then
             select
         case services.sign_in_policy
@@ -2336,6 +2340,34 @@ begin
         is_agent := services.is_agent;
         binds_tokens := services.binds_tokens;
         end if;
+    end if;
+    if given_identity is not null then
+        -- The provider is locked by now. Its domains and whether it is on are not.
+        is_connected := exists (
+               select
+                 from identities
+                where identities.id = given_identity and identities.user_id = users.id
+                  and (
+                          identities.upstream_provider_id is null
+                       or exists (
+               select
+                 from upstream_providers as providers
+                 join organizations on organizations.id = providers.org_id and organizations.status = 'active'
+                where providers.id = identities.upstream_provider_id and providers.enabled
+                  and users.email_key = given_email_key and not users.is_platform_owner
+                  and given_mail_domain::text = any ((
+             select array_agg(proved.domain)
+               from (
+                        select domains.domain from domains where domains.org_id = providers.org_id and domains.verified_at is not null
+                     union all
+                        select domain_routes.domain
+                          from domain_routes
+                         where domain_routes.org_id = providers.org_id and domain_routes.verified_at is not null
+                    ) as proved
+         )::text[])
+                  for key share of providers)
+                      )
+           );
     end if;
     if given_flow is not null then
         owes_answers := owes_answers(users.id, users.created_at, given_flow);

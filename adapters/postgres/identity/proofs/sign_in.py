@@ -561,7 +561,6 @@ LAST_LOOK: Final = Function(
         is_connected := {is_connected("users")};
     end if;
     flow_is_open := true;
-    owes_answers := false;
     if %(flow)s is not null then
         perform from flows
           where flows.id = %(flow)s and flows.signed_in_at is null and flows.expires_at > now()
@@ -574,6 +573,7 @@ LAST_LOOK: Final = Function(
             for no key update;
         is_trusted := found;
     end if;
+    owes_answers := false;
     is_admitted := false;
     owes_second_factor := false;
     is_made_elsewhere := false;
@@ -581,12 +581,16 @@ LAST_LOOK: Final = Function(
     tells_more := false;
     has_hooks := false;
     if %(service)s is not null then
+        perform from services
+           join organizations on organizations.id = services.org_id
+          where services.id = %(service)s
+            for key share;
+        -- This lock gives rows as they were before the wait.
         select {DESTINATION.strip()}, services.org_id, services.id, services.sign_in_policy
           into services
           from services
           join organizations on organizations.id = services.org_id
-         where services.id = %(service)s
-           for key share;
+         where services.id = %(service)s;
         if found then
             select {admits(IS_MEMBER_HERE, "users.id")}, {grace_is_over(second_factor_due_in("services.org_id", "users.id"))},
                    {may_know_of_failures("services.org_id", "services.id", "users.id")}, {SUBSCRIPTION_STATE},
@@ -598,6 +602,10 @@ LAST_LOOK: Final = Function(
             entered := coalesce(entered, services.org_id);
             {_SET_DESTINATION}
         end if;
+    end if;
+    if %(identity)s is not null then
+        -- The provider is locked by now. Its domains and whether it is on are not.
+        is_connected := {is_connected("users")};
     end if;
     if %(flow)s is not null then
         owes_answers := owes_answers(users.id, users.created_at, %(flow)s);
