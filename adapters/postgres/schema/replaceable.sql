@@ -1923,7 +1923,8 @@ begin
     address_vouched_by := users.address_vouched_by;
     password_hash := users.password_hash;
     users.id := coalesce(id, '00000000-0000-0000-0000-000000000000');
-    select (
+    if given_device_digest is null then
+        select (
                exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null)
             or exists (select from passkeys where passkeys.user_id = users.id and passkeys.second_factor_since is not null)
            ), (
@@ -1931,10 +1932,7 @@ begin
                  from memberships
                  join organizations on organizations.id = memberships.org_id
                 where memberships.user_id = users.id and memberships.own_since is not null and organizations.status = 'active'
-           )
-      into mfa_enabled, breached_at_sign_in;
-    if given_device_digest is null then
-        knowledge := (
+           ), (
     select jsonb_build_object(
                'by_agent', (
                    select jsonb_build_object('id', devices.id, 'trusted_until', extract(epoch from devices.trusted_until))
@@ -1962,9 +1960,18 @@ begin
                     limit 20
                )
            )
-);
+)
+          into mfa_enabled, breached_at_sign_in, knowledge;
     else
-        knowledge := (
+        select (
+               exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null)
+            or exists (select from passkeys where passkeys.user_id = users.id and passkeys.second_factor_since is not null)
+           ), (
+               select min(organizations.breached_at_sign_in)
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = users.id and memberships.own_since is not null and organizations.status = 'active'
+           ), (
     select jsonb_build_object(
                'by_token', (
                    select jsonb_build_object(
@@ -2014,7 +2021,8 @@ begin
                     limit 20
                )
            )
-);
+)
+          into mfa_enabled, breached_at_sign_in, knowledge;
     end if;
     pressure := 0;
     if cardinality(given_guess_kinds) > 0 then

@@ -124,8 +124,8 @@ async def test_a_server_that_is_killed_in_a_sign_in_leaves_the_guess_alone(meeti
     before = left_of_sign_in(meeting)
     await killed_at(meeting, meeting.account, environment_of(meeting, tmp_path), [(LOGIN, "application/json", json.dumps(body))])
     assert left_of_sign_in(meeting) == before
-    (bucket,) = meeting.people.rows("select limit_name, tokens from rate_limit_buckets")
-    assert (bucket["limit_name"], bucket["tokens"]) == ("sign_in_account", 9)
+    (bucket,) = meeting.people.rows("select tokens from rate_limit_buckets where limit_name = 'sign_in_account'")
+    assert bucket["tokens"] == 9
     meeting.kept((await meeting.client.post(LOGIN, body)).ok())
 
 

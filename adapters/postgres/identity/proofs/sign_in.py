@@ -438,12 +438,12 @@ FIND_ATTEMPT: Final = Function(
      where users.email_key = %(email_key)s;
     {_SET_ACCOUNT}
     users.id := coalesce(id, '{_NOBODY}');
-    select {has_second_factor("users.id")}, {_BREACHED_AT_SIGN_IN}
-      into mfa_enabled, breached_at_sign_in;
     if %(device_digest)s is null then
-        knowledge := {FIRST_KNOWLEDGE[False].strip()};
+        select {has_second_factor("users.id")}, {_BREACHED_AT_SIGN_IN}, {FIRST_KNOWLEDGE[False].strip()}
+          into mfa_enabled, breached_at_sign_in, knowledge;
     else
-        knowledge := {FIRST_KNOWLEDGE[True].strip()};
+        select {has_second_factor("users.id")}, {_BREACHED_AT_SIGN_IN}, {FIRST_KNOWLEDGE[True].strip()}
+          into mfa_enabled, breached_at_sign_in, knowledge;
     end if;
     pressure := 0;
     if cardinality(%(guess_kinds)s) > 0 then
