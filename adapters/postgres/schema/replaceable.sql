@@ -2349,7 +2349,7 @@ begin
         binds_tokens := services.binds_tokens;
         end if;
     end if;
-    if given_identity is not null then
+    if given_identity is not null and is_connected then
         -- The provider is locked by now. Its domains and whether it is on are not.
         is_connected := exists (
                select

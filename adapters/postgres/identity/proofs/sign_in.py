@@ -359,7 +359,6 @@ _ACCOUNT: Final[Mapping[LiteralString, LiteralString]] = {
     "language": "text",
     "address_vouched_by": "text",
 }
-_ACCOUNT_COLUMNS: Final[LiteralString] = ", ".join(_ACCOUNT)
 _OF_USERS: Final[LiteralString] = ", ".join(f"users.{name}" for name in _ACCOUNT)
 _REALM: Final[Mapping[LiteralString, LiteralString]] = {
     "realm_organization_id": "uuid",
@@ -379,7 +378,6 @@ _DESTINATION: Final[Mapping[LiteralString, LiteralString]] = {
 }
 _DESTINATION_COLUMNS: Final[LiteralString] = ", ".join(_DESTINATION)
 _SET_REALM: Final[LiteralString] = "\n        ".join(f"{name} := realms.{name};" for name in _REALM)
-
 _SET_ACCOUNT: Final[LiteralString] = "\n    ".join(f"{name} := users.{name};" for name in ("id", *_ACCOUNT, "password_hash"))
 
 # No account has this id.
@@ -603,7 +601,7 @@ LAST_LOOK: Final = Function(
             {_SET_DESTINATION}
         end if;
     end if;
-    if %(identity)s is not null then
+    if %(identity)s is not null and is_connected then
         -- The provider is locked by now. Its domains and whether it is on are not.
         is_connected := {is_connected("users")};
     end if;
