@@ -66,7 +66,7 @@ def test_a_pair_that_was_made_ahead_is_handed_out_once() -> None:
     assert len(made) == 2 * len(rsa)
     taken = [ahead.take(purpose) for purpose in rsa for _ in range(3)]
     assert {id(one) for one in made} <= {id(one) for one in taken}
-    numbers = [one.private_numbers() for one in taken]  # type: ignore[union-attr]
+    numbers = [one.private_numbers() for one in taken]
     assert len({str(one.public_numbers) for one in numbers}) == len(taken)
     assert {one.key_size for one in taken} == {2048}
     assert ahead.take(KeyPurpose.ACCESS).key_size == 256

@@ -114,7 +114,7 @@ def without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) 
         )
 
 
-def _change(connection: psycopg.Connection[Any], statement: sql.Composable) -> None:
+def _change(connection: psycopg.Connection[Any], statement: sql.SQL | sql.Composed) -> None:
     """The server that is measured reads meanwhile, its tables in another order. Whoever loses a deadlock has changed nothing."""
     for left in reversed(range(_TRIES)):
         try:

@@ -40,11 +40,11 @@ class End:
     """How a fact ends, and what the look answers before and after. `until`: the lock up to which it can end."""
 
     row: LiteralString
-    says: Callable[[Confirmed | None], Any]
+    says: Callable[[Any], Any]
     until: str = "service"
 
 
-def _service(of: Callable[[Any], Any]) -> Callable[[Confirmed | None], Any]:
+def _service(of: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda answer: None if answer is None or answer.destination is None else of(answer.destination)
 
 
@@ -150,7 +150,7 @@ class World:
 
     def add(self, table: LiteralString, **columns: Any) -> Row:
         row = {**blank(table, self._draw, self._now), **columns}
-        listed: LiteralString = ", ".join(row)  # type: ignore[assignment]
+        listed: LiteralString = ", ".join(row)
         self._connection.execute(
             f"insert into {table} ({listed}) select {listed} from jsonb_populate_record(null::{table}, %s)", [Jsonb(row, dumps=_dumps)]
         )
