@@ -63,7 +63,8 @@ async def encoded(document: dict[str, Any]) -> dict[str, Any]:
     """The same document, with its organizations already in JSON: what is left to encode takes no time that grows with them."""
     if "organizations" not in document:
         return document
-    organizations, turns = {}, _Turns()
+    turns = _Turns()
+    organizations: dict[str, msgspec.Raw] = {}
     for part in _slices(list(document["organizations"].items())):
         organizations |= {slug: msgspec.Raw(_encode(one)) for slug, one in part}
         await turns.share()
@@ -96,8 +97,8 @@ def _growing(
         document["platform"] = {}
     if organizations:
         within = document["organizations"] = {}
-        for part in _slices(sorted(organizations)):
-            within |= {slug: {} for slug in part}
+        for slugs in _slices(sorted(organizations)):
+            within |= {slug: {} for slug in slugs}
             yield
     shown: dict[str, list[ObjectPlace]] = {}
     for part in _slices(list(present)):
