@@ -1909,7 +1909,7 @@ begin
            )
  returning limit_name, key, wait
       into limit_name, key, wait;
-    select users.id, users.email_key, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by, users.password_hash
+    select users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by, users.email_key, users.password_hash
       into users
       from users
      where users.email_key = given_email_key;
@@ -2040,7 +2040,7 @@ begin
          where there.failures >= place.failures and bit_count(there.seen::bit(64)) >= place.spread
     ), 0);
     end if;
-    select realms.org_id, realms.join_policy, homes.id as realm_organization_id, homes.slug as realm_organization_slug, realms.login_policy as realm_policy,
+    select realms.*, homes.id as realm_organization_id, homes.slug as realm_organization_slug, realms.login_policy as realm_policy,
            realms.shared_provider as realm_shared_provider, realms.own_provider as realm_own_provider
       into realms
       from domain_routes as realms
@@ -2161,7 +2161,7 @@ declare
     is_trusted boolean := false;
     entered uuid;
 begin
-    select users.id, users.email_key, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by, users.origin_org_id, users.passkey_offered_at, users.passkey_offers_ended_at
+    select users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by, users.email_key, users.origin_org_id, users.passkey_offered_at, users.passkey_offers_ended_at
       into users
       from users
      where users.id = given_user and users.deactivated_at is null

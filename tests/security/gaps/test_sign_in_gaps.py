@@ -40,7 +40,7 @@ class End:
     """How a fact ends, and what the look answers before and after. `until`: the lock up to which it can end."""
 
     row: LiteralString
-    says: Callable[[Confirmed | None], Any]
+    says: Callable[[Any], Any]
     until: str = "service"
 
 
@@ -150,7 +150,7 @@ class World:
 
     def add(self, table: LiteralString, **columns: Any) -> Row:
         row = {**blank(table, self._draw, self._now), **columns}
-        listed: LiteralString = ", ".join(row)  # type: ignore[assignment]
+        listed: LiteralString = ", ".join(row)
         self._connection.execute(
             f"insert into {table} ({listed}) select {listed} from jsonb_populate_record(null::{table}, %s)", [Jsonb(row, dumps=_dumps)]
         )

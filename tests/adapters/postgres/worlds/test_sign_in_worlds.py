@@ -86,7 +86,7 @@ def compare_attempts(connection: Connection, world: SignInWorld) -> Attempt:
     for one in rows:
         fill_one(connection, one)
     place = sign_in._Place[world.place]
-    former, left, wrote = found(connection, former_sign_in.FIND[world.with_token, former_sign_in._Place[world.place]], tried)
+    former, left, wrote = found(connection, former_sign_in.FIND[world.with_token, place], tried)
     today, leaves, writes = found(connection, sign_in._FIND[world.with_token, place], tried)
     assert untimed(today) == untimed(former), f"the answer in {world}"
     assert (today.tries.wait > 0) == (former.tries.wait > 0), f"the wait in {world}"
