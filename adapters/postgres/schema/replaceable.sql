@@ -2141,8 +2141,8 @@ end $$;
 
 -- Locks what a sign-in rests on, and finds whether it still holds.
 create or replace function last_look_15(
-        given_user uuid, given_encoded text, given_since timestamptz, given_identity uuid, given_email_key text, given_mail_domain text,
-        given_device uuid, given_service uuid, given_flow uuid, given_organization uuid, given_offered_again_after interval
+        given_user uuid, given_identity uuid, given_device uuid, given_service uuid, given_flow uuid, given_organization uuid,
+        given_encoded text, given_email_key text, given_mail_domain text, given_since timestamptz, given_offered_again_after interval
     )
     returns table (
         id uuid, email text, is_platform_owner boolean, email_verified_at timestamptz, deactivated_at timestamptz, created_at timestamptz,

@@ -390,8 +390,7 @@ FIND_ATTEMPT: Final = Function(
     "Takes a guess, and then finds all that a sign-in needs before the password is checked.",
     _FOUND_BY,
     {
-        "limit_name": "text",
-        "key": "text",
+        **dict.fromkeys(("limit_name", "key"), "text"),
         "wait": "double precision",
         **_ACCOUNT,
         "password_hash": "text",
@@ -484,16 +483,9 @@ _OFFERS_PASSKEY: Final[LiteralString] = """users.passkey_offers_ended_at is null
 
 # The parameters of `confirm`, and their types.
 _LOOKED_BY: Final[Mapping[LiteralString, LiteralString]] = {
-    "user": "uuid",
-    "encoded": "text",
+    **dict.fromkeys(("user", "identity", "device", "service", "flow", "organization"), "uuid"),
+    **dict.fromkeys(("encoded", "email_key", "mail_domain"), "text"),
     "since": "timestamptz",
-    "identity": "uuid",
-    "email_key": "text",
-    "mail_domain": "text",
-    "device": "uuid",
-    "service": "uuid",
-    "flow": "uuid",
-    "organization": "uuid",
     "offered_again_after": "interval",
 }
 _SET_CONFIRMED: Final[LiteralString] = "\n    ".join(f"{name} := users.{name};" for name in _ACCOUNT)
