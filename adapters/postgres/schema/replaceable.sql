@@ -2141,7 +2141,7 @@ end $$;
 
 -- Locks what a sign-in rests on, and finds whether it still holds.
 create or replace function last_look_15(
-        given_user uuid, given_identity uuid, given_device uuid, given_service uuid, given_flow uuid, given_organization uuid,
+        given_user uuid, given_identity uuid, given_on_device uuid, given_service uuid, given_flow uuid, given_organization uuid,
         given_encoded text, given_email_key text, given_mail_domain text, given_since timestamptz, given_offered_again_after interval
     )
     returns table (
@@ -2215,12 +2215,12 @@ begin
             for no key update;
         flow_is_open := found;
     end if;
-    if given_device is not null and (
+    if given_on_device is not null and (
                exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null)
             or exists (select from passkeys where passkeys.user_id = users.id and passkeys.second_factor_since is not null)
            ) then
         perform from devices
-          where devices.id = given_device and devices.user_id = users.id and devices.revoked_at is null and devices.trusted_until > now()
+          where devices.id = given_on_device and devices.user_id = users.id and devices.revoked_at is null and devices.trusted_until > now()
             for no key update;
         is_trusted := found;
     end if;

@@ -28,7 +28,7 @@ from adapters.postgres.identity.realms import COULD_JOIN, IS_REALM, OF_REALM, RE
 from adapters.postgres.identity.sessions.parts import SUBSCRIPTION_STATE, has_hooks, subscription_state, tells_more
 from adapters.postgres.identity.terms import pending_terms
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
-from adapters.postgres.rate_limits import TAKE_WANTED, give_back
+from adapters.postgres.rate_limits import TAKE_WANTED, TAKEN, give_back
 from adapters.postgres.statements import OnPool, OnTransaction, ask, first_made, only
 from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, IS_OWN_MEMBERSHIP, is_listed, may_know_of_failures
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
@@ -273,7 +273,7 @@ class SignInRows(OnTransaction):
             "encoded": look.encoded,
             "since": look.since,
             "identity": look.identity,
-            "device": look.device,
+            "on_device": look.device,
             "service": look.service,
             "flow": look.flow,
             "organization": look.organization,
@@ -390,8 +390,7 @@ FIND_ATTEMPT: Final = Function(
     "Takes a guess, and then finds all that a sign-in needs before the password is checked.",
     _FOUND_BY,
     {
-        **dict.fromkeys(("limit_name", "key"), "text"),
-        "wait": "double precision",
+        **TAKEN,
         **_ACCOUNT,
         "password_hash": "text",
         "mfa_enabled": "boolean",
@@ -483,7 +482,7 @@ _OFFERS_PASSKEY: Final[LiteralString] = """users.passkey_offers_ended_at is null
 
 # The parameters of `confirm`, and their types.
 _LOOKED_BY: Final[Mapping[LiteralString, LiteralString]] = {
-    **dict.fromkeys(("user", "identity", "device", "service", "flow", "organization"), "uuid"),
+    **dict.fromkeys(("user", "identity", "on_device", "service", "flow", "organization"), "uuid"),
     **dict.fromkeys(("encoded", "email_key", "mail_domain"), "text"),
     "since": "timestamptz",
     "offered_again_after": "interval",
@@ -548,9 +547,9 @@ LAST_LOOK: Final = Function(
             for no key update;
         flow_is_open := found;
     end if;
-    if %(device)s is not null and {has_second_factor("users.id")} then
+    if %(on_device)s is not null and {has_second_factor("users.id")} then
         perform from devices
-          where devices.id = %(device)s and devices.user_id = users.id and devices.revoked_at is null and devices.trusted_until > now()
+          where devices.id = %(on_device)s and devices.user_id = users.id and devices.revoked_at is null and devices.trusted_until > now()
             for no key update;
         is_trusted := found;
     end if;
