@@ -1909,7 +1909,7 @@ begin
            )
  returning limit_name, key, wait
       into limit_name, key, wait;
-    select users.id, users.email_key, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by, users.password_hash
+    select users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by, users.email_key, users.password_hash
       into users
       from users
      where users.email_key = given_email_key;
@@ -2040,7 +2040,7 @@ begin
          where there.failures >= place.failures and bit_count(there.seen::bit(64)) >= place.spread
     ), 0);
     end if;
-    select realms.org_id, realms.join_policy, homes.id as realm_organization_id, homes.slug as realm_organization_slug, realms.login_policy as realm_policy,
+    select realms.*, homes.id as realm_organization_id, homes.slug as realm_organization_slug, realms.login_policy as realm_policy,
            realms.shared_provider as realm_shared_provider, realms.own_provider as realm_own_provider
       into realms
       from domain_routes as realms
@@ -2141,8 +2141,8 @@ end $$;
 
 -- Locks what a sign-in rests on, and finds whether it still holds.
 create or replace function last_look_15(
-        given_user uuid, given_encoded text, given_since timestamptz, given_identity uuid, given_email_key text, given_mail_domain text,
-        given_device uuid, given_service uuid, given_flow uuid, given_organization uuid, given_offered_again_after interval
+        given_user uuid, given_identity uuid, given_on_device uuid, given_service uuid, given_flow uuid, given_organization uuid,
+        given_encoded text, given_email_key text, given_mail_domain text, given_since timestamptz, given_offered_again_after interval
     )
     returns table (
         id uuid, email text, is_platform_owner boolean, email_verified_at timestamptz, deactivated_at timestamptz, created_at timestamptz,
@@ -2161,7 +2161,7 @@ declare
     is_trusted boolean := false;
     entered uuid;
 begin
-    select users.id, users.email_key, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by, users.origin_org_id, users.passkey_offered_at, users.passkey_offers_ended_at
+    select users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by, users.email_key, users.origin_org_id, users.passkey_offered_at, users.passkey_offers_ended_at
       into users
       from users
      where users.id = given_user and users.deactivated_at is null
@@ -2215,12 +2215,12 @@ begin
             for no key update;
         flow_is_open := found;
     end if;
-    if given_device is not null and (
+    if given_on_device is not null and (
                exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null)
             or exists (select from passkeys where passkeys.user_id = users.id and passkeys.second_factor_since is not null)
            ) then
         perform from devices
-          where devices.id = given_device and devices.user_id = users.id and devices.revoked_at is null and devices.trusted_until > now()
+          where devices.id = given_on_device and devices.user_id = users.id and devices.revoked_at is null and devices.trusted_until > now()
             for no key update;
         is_trusted := found;
     end if;

@@ -141,7 +141,7 @@ class World:
             "identity": UUID(identity["id"]),
             "email_key": "ada@acme.example",
             "mail_domain": "acme.example",
-            "device": UUID(device["id"]),
+            "on_device": UUID(device["id"]),
             "service": UUID(shop["id"]),
             "flow": UUID(flow["id"]),
             "organization": UUID(acme["id"]),

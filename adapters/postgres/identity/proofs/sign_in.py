@@ -28,7 +28,7 @@ from adapters.postgres.identity.realms import COULD_JOIN, IS_REALM, OF_REALM, RE
 from adapters.postgres.identity.sessions.parts import SUBSCRIPTION_STATE, has_hooks, subscription_state, tells_more
 from adapters.postgres.identity.terms import pending_terms
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
-from adapters.postgres.rate_limits import TAKE_WANTED, give_back
+from adapters.postgres.rate_limits import TAKE_WANTED, TAKEN, give_back
 from adapters.postgres.statements import OnPool, OnTransaction, ask, first_made, only
 from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, IS_OWN_MEMBERSHIP, is_listed, may_know_of_failures
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
@@ -273,7 +273,7 @@ class SignInRows(OnTransaction):
             "encoded": look.encoded,
             "since": look.since,
             "identity": look.identity,
-            "device": look.device,
+            "on_device": look.device,
             "service": look.service,
             "flow": look.flow,
             "organization": look.organization,
@@ -349,16 +349,9 @@ _FOUND_BY: Final[Mapping[LiteralString, LiteralString]] = {
     **_OF_APPLICATION,
 }
 
-# Columns of an account, and their types.
-_ACCOUNT: Final[Mapping[LiteralString, LiteralString]] = {
-    "email": "text",
-    "is_platform_owner": "boolean",
-    "email_verified_at": "timestamptz",
-    "deactivated_at": "timestamptz",
-    "created_at": "timestamptz",
-    "language": "text",
-    "address_vouched_by": "text",
-}
+# The columns of an account, and their types.
+_TYPES: Final[Sequence[LiteralString]] = ("uuid", "text", "boolean", "timestamptz", "timestamptz", "timestamptz", "text", "text")
+_ACCOUNT: Final[Mapping[LiteralString, LiteralString]] = dict(zip(ACCOUNT.columns.values(), _TYPES, strict=True))
 _OF_USERS: Final[LiteralString] = ", ".join(f"users.{name}" for name in _ACCOUNT)
 _REALM: Final[Mapping[LiteralString, LiteralString]] = {
     "realm_organization_id": "uuid",
@@ -378,7 +371,7 @@ _DESTINATION: Final[Mapping[LiteralString, LiteralString]] = {
 }
 _DESTINATION_COLUMNS: Final[LiteralString] = ", ".join(_DESTINATION)
 _SET_REALM: Final[LiteralString] = "\n        ".join(f"{name} := realms.{name};" for name in _REALM)
-_SET_ACCOUNT: Final[LiteralString] = "\n    ".join(f"{name} := users.{name};" for name in ("id", *_ACCOUNT, "password_hash"))
+_SET_ACCOUNT: Final[LiteralString] = "\n    ".join(f"{name} := users.{name};" for name in (*_ACCOUNT, "password_hash"))
 
 # No account has this id.
 _NOBODY: Final = "00000000-0000-0000-0000-000000000000"
@@ -397,10 +390,7 @@ FIND_ATTEMPT: Final = Function(
     "Takes a guess, and then finds all that a sign-in needs before the password is checked.",
     _FOUND_BY,
     {
-        "limit_name": "text",
-        "key": "text",
-        "wait": "double precision",
-        "id": "uuid",
+        **TAKEN,
         **_ACCOUNT,
         "password_hash": "text",
         "mfa_enabled": "boolean",
@@ -430,7 +420,7 @@ FIND_ATTEMPT: Final = Function(
     {TAKE_WANTED.strip()}
       into limit_name, key, wait;
 
-    select users.id, users.email_key, {_OF_USERS}, users.password_hash
+    select {_OF_USERS}, users.email_key, users.password_hash
       into users
       from users
      where users.email_key = %(email_key)s;
@@ -448,7 +438,7 @@ FIND_ATTEMPT: Final = Function(
         pressure := {PRESSURE.strip()};
     end if;
 
-    select realms.org_id, realms.join_policy, {OF_REALM.strip()}
+    select realms.*, {OF_REALM.strip()}
       into realms
       from {REALMS.strip()}
      where {IS_REALM};
@@ -492,19 +482,12 @@ _OFFERS_PASSKEY: Final[LiteralString] = """users.passkey_offers_ended_at is null
 
 # The parameters of `confirm`, and their types.
 _LOOKED_BY: Final[Mapping[LiteralString, LiteralString]] = {
-    "user": "uuid",
-    "encoded": "text",
+    **dict.fromkeys(("user", "identity", "on_device", "service", "flow", "organization"), "uuid"),
+    **dict.fromkeys(("encoded", "email_key", "mail_domain"), "text"),
     "since": "timestamptz",
-    "identity": "uuid",
-    "email_key": "text",
-    "mail_domain": "text",
-    "device": "uuid",
-    "service": "uuid",
-    "flow": "uuid",
-    "organization": "uuid",
     "offered_again_after": "interval",
 }
-_SET_CONFIRMED: Final[LiteralString] = "\n    ".join(f"{name} := users.{name};" for name in ("id", *_ACCOUNT))
+_SET_CONFIRMED: Final[LiteralString] = "\n    ".join(f"{name} := users.{name};" for name in _ACCOUNT)
 _SET_DESTINATION: Final[LiteralString] = "\n        ".join(f"{name} := services.{name};" for name in _DESTINATION)
 
 # A password reset or a deactivation ends all sessions. The lock on the account makes either of them wait until the new session exists, so
@@ -520,7 +503,6 @@ LAST_LOOK: Final = Function(
     "Locks what a sign-in rests on, and finds whether it still holds.",
     _LOOKED_BY,
     {
-        "id": "uuid",
         **_ACCOUNT,
         "is_connected": "boolean",
         "flow_is_open": "boolean",
@@ -542,7 +524,7 @@ LAST_LOOK: Final = Function(
     },
     {"users": "record", "services": "record", "is_trusted": "boolean := false", "entered": "uuid"},
     f"""
-    select users.id, users.email_key, {_OF_USERS}, users.origin_org_id, users.passkey_offered_at, users.passkey_offers_ended_at
+    select {_OF_USERS}, users.email_key, users.origin_org_id, users.passkey_offered_at, users.passkey_offers_ended_at
       into users
       from users
      where users.id = %(user)s and users.deactivated_at is null
@@ -565,9 +547,9 @@ LAST_LOOK: Final = Function(
             for no key update;
         flow_is_open := found;
     end if;
-    if %(device)s is not null and {has_second_factor("users.id")} then
+    if %(on_device)s is not null and {has_second_factor("users.id")} then
         perform from devices
-          where devices.id = %(device)s and devices.user_id = users.id and devices.revoked_at is null and devices.trusted_until > now()
+          where devices.id = %(on_device)s and devices.user_id = users.id and devices.revoked_at is null and devices.trusted_until > now()
             for no key update;
         is_trusted := found;
     end if;

@@ -131,7 +131,7 @@ def _last_look(*, offers_passkey: bool) -> LiteralString:
                     not {has_second_factor("held.id")} or exists (
                         select
                           from devices
-                         where devices.id = %(device)s and devices.user_id = held.id and devices.revoked_at is null
+                         where devices.id = %(on_device)s and devices.user_id = held.id and devices.revoked_at is null
                            and devices.trusted_until > now()
                            for no key update
                     ) as one_factor_is_enough,

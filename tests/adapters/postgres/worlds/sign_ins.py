@@ -281,7 +281,7 @@ class SignInWorld(MadeWorld):
             "identity": None if by_password else draw.one(None, UUID(self.identity["id"]), UUID(self.identity["id"]), UUID(draw.id())),
             "email_key": self.person["email_key"] if draw.chance(0.9) else "an earlier one",
             "mail_domain": self.domain,
-            "device": draw.one(None, *(UUID(one["id"]) for one in self.devices)),
+            "on_device": draw.one(None, *(UUID(one["id"]) for one in self.devices)),
             "service": draw.one(None, UUID(self.service["id"]), UUID(self.service["id"]), UUID(self.foreign["id"]), UUID(draw.id())),
             "flow": draw.one(None, UUID(self.flow["id"]), UUID(self.flow["id"]), UUID(draw.id())),
             "organization": draw.one(None, UUID(self.organization["id"]), UUID(self.other["id"])),
