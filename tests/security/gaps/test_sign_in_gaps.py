@@ -108,7 +108,7 @@ ENDS: Final[Mapping[str, End]] = {
 }
 
 
-class World:
+class GapWorld:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self._draw, self._now = Draw("a sign-in"), datetime.now(UTC)
@@ -158,9 +158,9 @@ class World:
 
 
 @pytest.fixture
-def world(database_url: str) -> Iterator[World]:
+def world(database_url: str) -> Iterator[GapWorld]:
     with psycopg.connect(database_url, autocommit=True) as connection:
-        yield World(connection)
+        yield GapWorld(connection)
 
 
 def look(database_url: str, asks: Mapping[str, Any]) -> Confirmed | None:
@@ -189,7 +189,7 @@ def gaps() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "lock"), gaps())
-def test_the_last_look_sees_what_has_ended_while_it_waited(database_url: str, world: World, name: str, lock: str) -> None:
+def test_the_last_look_sees_what_has_ended_while_it_waited(database_url: str, world: GapWorld, name: str, lock: str) -> None:
     end = ENDS[name]
     before = end.says(look(database_url, world.asks))
     after = end.says(behind(database_url, LOCKS[lock], world.asks, end.row))
