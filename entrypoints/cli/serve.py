@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         parent = os.getppid()
         try:
             with _loading():
-                from entrypoints.cli.serving import serve_as_child  # noqa: PLC0415 - a child has no database to wait for
+                from entrypoints.serving import serve_as_child  # noqa: PLC0415 - a child has no database to wait for
             trio.run(serve_as_child, settings, *arguments.as_child)
         finally:
             processes.clear_up_after(parent)
@@ -55,17 +55,17 @@ async def _serve(settings: Settings, sockets: Sequence[socket.socket], metrics_s
     began, ahead = trio.current_time(), PairsAhead()
     database = running_database(settings, processes=len(sockets), meanwhile=partial(_load, settings, sockets), of_new=ahead.make)
     async with _attended() as (stopping, manager, nursery), database:
-        from entrypoints.cli import serving  # noqa: PLC0415 - loaded by now
+        from entrypoints import serving  # noqa: PLC0415 - loaded by now
 
         nursery.start_soon(serving.tell_hashing_speed, settings, name="hashing speed")
         serve = serving.serve_alone if len(sockets) == 1 else serving.serve_as_parent
-        await serve(settings, sockets, metrics_sockets, ahead, serving.Readiness(stopping, manager, began))
+        await serve(settings, sockets, metrics_sockets, ahead, serving.ReadyReport(stopping, manager, began))
 
 
 def _load(settings: Settings, sockets: Sequence[socket.socket]) -> None:
     """Loads the rest while the database starts."""
     with _loading():
-        from entrypoints.cli import serving  # noqa: PLC0415 - as above
+        from entrypoints import serving  # noqa: PLC0415 - as above
 
         if len(sockets) == 1:
             serving.prepare(settings)

@@ -9,7 +9,7 @@ from tests.places import ROOT
 
 _LOADED: Final = """
 import json, sys
-import entrypoints.cli.main, entrypoints.cli.serve, entrypoints.cli.serving
+import entrypoints.cli.main, entrypoints.cli.serve, entrypoints.serving
 from entrypoints.http.application import HttpSettings, PosternApplication
 PosternApplication(None, HttpSettings(base_url="http://postern.test", frontend_url="http://postern.test", version="0"))
 print(json.dumps(sorted(sys.modules)))

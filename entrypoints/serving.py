@@ -29,7 +29,7 @@ prepare = daemon.prepare
 tell_hashing_speed = first_start.tell_hashing_speed
 
 
-class Readiness(Frozen):
+class ReadyReport(Frozen):
     """Tells everybody that the start is over."""
 
     stopping: Stopping
@@ -52,23 +52,31 @@ class Readiness(Frozen):
 
 
 async def serve_alone(
-    settings: Settings, sockets: Sequence[socket.socket], metrics_sockets: Sequence[socket.socket], ahead: PairsAhead, readiness: Readiness
+    settings: Settings,
+    sockets: Sequence[socket.socket],
+    metrics_sockets: Sequence[socket.socket],
+    ahead: PairsAhead,
+    ready: ReadyReport,
 ) -> None:
     await bring_up_to_date(settings)
     async with open_postern(settings, ahead) as postern:
         owner = await first_start.complete(postern, settings)
-        on_ready = partial(readiness.tell, settings, owner)
-        await daemon.run(postern, settings, sockets, readiness.stopping, on_ready, metrics_sockets=metrics_sockets)
+        on_ready = partial(ready.tell, settings, owner)
+        await daemon.run(postern, settings, sockets, ready.stopping, on_ready, metrics_sockets=metrics_sockets)
 
 
 async def serve_as_parent(
-    settings: Settings, sockets: Sequence[socket.socket], metrics_sockets: Sequence[socket.socket], ahead: PairsAhead, readiness: Readiness
+    settings: Settings,
+    sockets: Sequence[socket.socket],
+    metrics_sockets: Sequence[socket.socket],
+    ahead: PairsAhead,
+    ready: ReadyReport,
 ) -> None:
     await bring_up_to_date(settings)
     async with open_postern(settings, ahead) as postern:
         owner = await first_start.complete(postern, settings)
-    on_ready = partial(readiness.tell, settings, owner, count=len(sockets))
-    await processes.Processes(settings, sockets, readiness.stopping, metrics_sockets=metrics_sockets).run(on_ready)
+    on_ready = partial(ready.tell, settings, owner, count=len(sockets))
+    await processes.Processes(settings, sockets, ready.stopping, metrics_sockets=metrics_sockets).run(on_ready)
 
 
 async def serve_as_child(settings: Settings, listening: int, channel: int, number: int, count: int, *metrics: int) -> None:
