@@ -143,9 +143,12 @@ def without_triggers(connection: psycopg.Connection[Any]) -> Iterator[None]:
 def _let_set(connection: psycopg.Connection[Any]) -> None:
     """Lets the application's role of an embedded server set it. The server is of this measurement alone."""
     with psycopg.connect(connection.info.dsn, user=SUPERUSER, autocommit=True) as administration:
-        administration.execute(
-            sql.SQL("grant set on parameter session_replication_role to {}").format(sql.Identifier(connection.info.user))
-        )
+        administration.execute(may_fill(connection.info.user))
+
+
+def may_fill(role: str) -> sql.Composed:
+    """What a superuser says before this role fills a database."""
+    return sql.SQL("grant set on parameter session_replication_role to {}").format(sql.Identifier(role))
 
 
 _TRIES: Final = 10
