@@ -10,7 +10,6 @@ import structlog
 import trio
 
 from actors.supervisor import ActorsFailed, Supervisor
-from adapters import huge_pages
 from core.domain.errors import Refusal
 from core.frozen import replace
 from entrypoints import listening
@@ -69,8 +68,6 @@ async def run(
             )
             log.info("metrics_served", addresses=addresses)
         on_ready()
-        # After the start, which need not wait for it, and beside the event loop.
-        await trio.to_thread.run_sync(huge_pages.gather)
 
 
 @asynccontextmanager

@@ -16,14 +16,12 @@ from urllib.request import urlopen
 import psycopg
 import pytest
 
-from adapters import huge_pages
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.system import PASSWORD_LENGTH
 from ops.free_ports import free_port
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, alive, command, environment, until
 from tests.e2e.warm.processes import COMMAND
-from tests.huge_pages import huge_kilobytes
 from tests.patience import PATIENCE
 from tests.places import ROOT
 
@@ -38,13 +36,6 @@ def test_the_first_start_prints_where_it_is_and_who_its_owner_is(installation: I
     assert re.search(r"Platform owner +owner@postern\.local\n", printed)
     assert re.search(rf"Password +\w{{{PASSWORD_LENGTH}}}\n", printed)
     assert re.search(r"Sign in +http://127\.0\.0\.1:\d+/ui/sign-in/link\?token=[\w-]{43}&to=%2Fui%2Ffirst-steps\n", printed)
-
-
-def test_what_a_server_reads_at_each_request_lies_in_huge_pages(running: Postern) -> None:
-    huge_pages.gather()
-    if not huge_kilobytes():
-        pytest.skip("this system makes no huge pages")
-    assert until(lambda: huge_kilobytes(running.pid))
 
 
 def test_the_password_is_told_once_and_nowhere_else(installation: Installation, running: Postern) -> None:
