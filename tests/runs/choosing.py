@@ -18,6 +18,7 @@ from typing import Final
 from ops.mutations.places import SEEN
 from tests.places import ROOT
 from tests.runs.chosen import LIST, Chosen, Listed, is_whole
+from tests.runs.reached import all_functions
 from tests.runs.recorded import BRANCH, OF_CHOSEN, RECORDED, Case, Recording, those
 from tests.runs.rooms import digest_of
 from tests.runs.shares import all_files, measured
@@ -48,7 +49,10 @@ def main(arguments: Sequence[str]) -> int:
     now.write()
     seconds = sum(one.seconds for one in now.files.values())
     _say(f"Wrote {LIST.name}: {now.chosen} of {now.among} cases, which took {seconds:.0f} of {_seconds(recording):.0f} s of all workers.")
-    _say(f"They reach {_counted(names, _union(cases))}.")
+    found = {*those(names, _union(cases))}
+    functions = {name for name in found if BRANCH not in name}
+    _say(f"They reach {len(functions)} functions and {len(found) - len(functions)} branches of core.")
+    _say(f"{len(all_functions() - functions)} functions are reached by no case in its own process, and stay outside.")
     gone = before.gone(cases.keys(), before.files) if recording.whole else ()
     for case in gone:
         _say(f"{case} was listed and is gone. Commit the new list.")
@@ -122,12 +126,6 @@ def _union(cases: Mapping[str, Case]) -> int:
 
 def _seconds(recording: Recording) -> float:
     return sum(sum(worker.seconds.values()) + sum(case.seconds for case in worker.cases.values()) for worker in recording.workers)
-
-
-def _counted(names: Sequence[str], reached: int) -> str:
-    found = list(those(names, reached))
-    branches = sum(BRANCH in name for name in found)
-    return f"{len(found) - branches} functions and {branches} branches"
 
 
 def _compare(whole: Recording, part: Recording) -> int:

@@ -137,8 +137,8 @@ def beginning(chosen: Chosen, plan: Plan, workers: int) -> Sequence[str]:
         "the rules of the house, and the walks over who may do what. `make check` runs every test, as CI does.",
         f"It takes about {minutes} {'minute' if minutes == 1 else 'minutes'} on two processors.",
     ]
-    if not LIST.exists():
-        lines[:2] = [f"There is no {LIST.relative_to(ROOT) if LIST.is_relative_to(ROOT) else LIST} yet, so this runs every test."]
+    if not chosen.files:
+        lines[:2] = [f"{LIST.name} lists nothing yet, so this runs every test."]
     elif plan.changed:
         more = len(plan.changed) - _NAMED_AT_MOST
         named = [*plan.changed[:_NAMED_AT_MOST], *([f"and {more} more"] if more > 0 else [])]

@@ -24,7 +24,11 @@ _PAUSE: Final = 0.05
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        signal.signal(signal.SIGTERM, _interrupt)
+        unwind_when_told()
+
+
+def unwind_when_told() -> None:
+    signal.signal(signal.SIGTERM, _interrupt)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -66,6 +66,15 @@ def family_of(module: str) -> str:
     return next((family for family in _FAMILIES if f"/{family}/" in module or module.endswith(f"/{family}.py")), module.partition("/")[0])
 
 
+def all_functions() -> set[str]:
+    """Every function of the product, as `module:qualified name`."""
+    numbers: dict[str, int] = {}
+    for floor in _FLOORS:
+        for path in (ROOT / floor).rglob("*.py"):
+            _Marked(path.relative_to(ROOT).as_posix(), numbers).visit(ast.parse(path.read_text(encoding="utf-8")))
+    return {*numbers}
+
+
 def written(reached: Mapping[str, set[str]]) -> Mapping[str, str]:
     """The texts of the map by family, from the functions that each file of tests reached, as `module:qualified name`."""
     by_function: dict[str, set[str]] = defaultdict(set)

@@ -61,7 +61,7 @@ def test_the_list_has_a_case_a_line_and_the_digest_of_each_file_beside_its_name(
 def test_without_a_list_everything_runs() -> None:
     plan = Plan.of(Chosen.read(), [ONE, TWO], {})
     assert plan.cases == {ONE: None, TWO: None}
-    assert beginning(Chosen.read(), plan, 6)[0].endswith(" yet, so this runs every test.")
+    assert beginning(Chosen.read(), plan, 6)[0] == "chosen.txt lists nothing yet, so this runs every test."
 
 
 def test_a_new_or_changed_file_runs_whole_and_one_of_which_nothing_is_chosen_does_not_run() -> None:
