@@ -34,7 +34,10 @@ def unwind_when_told() -> None:
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     # Once is enough: a second signal would break off the end.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt("told to end")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
+    # Trio hears this one, and unwinds what runs in it.
+    signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager

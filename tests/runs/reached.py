@@ -206,7 +206,7 @@ class _Reaching(MetaPathFinder):
         self._now: set[int] = set()
         self.reach = self._now.add
         self._file = ""
-        self._own: dict[str, set[int]] = {}
+        self._own: dict[str, int] = {}
         self._seconds: dict[str, float] = {}
         # By fixture, and by file of tests: what was run once for several cases.
         self._by_fixture: dict[int, tuple[set[int], float]] = {}
@@ -259,10 +259,11 @@ class _Reaching(MetaPathFinder):
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
         if fixturedef.scope == "function":
             return (yield)
-        began = time.perf_counter()
+        began, others = time.perf_counter(), self._aside_of_case
         with self._aside() as reached:
             result = yield
-        spent = time.perf_counter() - began
+        # Less what a fixture took that this one has asked for.
+        spent = time.perf_counter() - began - (self._aside_of_case - others)
         before, seconds = self._by_fixture.get(id(fixturedef), (set[int](), 0.0))
         # A session's fixture costs the run once, whoever uses it first.
         self._by_fixture[id(fixturedef)] = before | reached, max(seconds, 0.0 if fixturedef.scope == "session" else spent)
@@ -286,7 +287,7 @@ class _Reaching(MetaPathFinder):
         began, self._aside_of_case = time.perf_counter(), 0.0
         ended = yield
         self._seconds[item.nodeid] = time.perf_counter() - began - self._aside_of_case
-        self._own[item.nodeid] = set(self._now)
+        self._own[item.nodeid] = bits(self._now)
         self._by_file[file] |= self._now
         self._now.clear()
         return ended
@@ -308,12 +309,12 @@ class _Reaching(MetaPathFinder):
 
     def _of_case(self, case: str) -> Case:
         fixtures = [self._by_fixture[one] for one in self._fixtures_of.get(case, ()) if one in self._by_fixture]
-        reached = self._own[case].union(self._cached_by_file[case.partition("::")[0]], *(one for one, _ in fixtures))
+        shared = self._cached_by_file[case.partition("::")[0]].union(*(reached for reached, _ in fixtures))
         return Case(
             seconds=self._seconds[case],
             price=self._seconds[case] + sum(seconds for _, seconds in fixtures),
             passed=case in self._passed - self._others,
-            reached=bits(reached),
+            reached=self._own[case] | bits(shared),
         )
 
     @pytest.hookimpl(optionalhook=True)

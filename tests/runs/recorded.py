@@ -28,7 +28,7 @@ Of = TypeVar("Of")
 
 
 def bits(numbers: Iterable[int]) -> int:
-    some = list(numbers)
+    some = [*numbers]
     digits = bytearray(b"0") * (max(some, default=0) + 1)
     for number in some:
         digits[~number] = ord("1")
