@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Says what a command does, and every few seconds that it still does it.
-ALOUD  := $(BIN)/python ops/aloud.py
+ALOUD  := $(BIN)/python ops/runs/aloud.py
 # The locks are whole, and pip checks that. It looks for nothing beside them: what came out since must not matter.
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --no-deps --only-binary :all:
 # Otherwise each start compiles our modules, where whoever runs it may not write beside them. Compiles what has changed.
@@ -164,7 +164,7 @@ COUNT = $$(grep -c '^[A-Za-z0-9].*==' $(1)) of $(1)
 # The file `ready` says that the environment is complete. After a change of a lock, make installs again.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15) and "Postern needs Python 3.11 to 3.14, and this is %d.%d; PYTHON=python3.13 names another" % sys.version_info[:2])'
-	@$(PYTHON) ops/aloud.py "Making an environment for Python in $(VENV)" $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	@$(PYTHON) ops/runs/aloud.py "Making an environment for Python in $(VENV)" $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml ops/build_argon2.py | $(BIN)/python
 	@$(ALOUD) "Installing the libraries of Postern, $(call COUNT,requirements.lock), into $(VENV)" $(PIP) -r requirements-build.lock -r requirements.lock

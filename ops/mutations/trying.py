@@ -24,7 +24,7 @@ import pytest
 
 from ops.mutations.places import ROOT, Mutation
 from ops.patience import PATIENCE
-from tests.runs.chosen import Chosen, is_whole
+from ops.runs.chosen import Chosen, is_whole
 
 # Lines of JSON: the mutations to try, and what came of them.
 WANTED: Final = "MUTATIONS_WANTED"

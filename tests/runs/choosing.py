@@ -1,8 +1,8 @@
 """Chooses what `make test` runs, and writes it to `tests/chosen.txt`: `python -m tests.runs.choosing`, last in a green `make check-all`.
 
 Chosen are, for each function of the product and each branch of `core`, the two cheapest cases that reached it in the run of all tests; what
-`chosen.WHOLE` names; and the cases that saw the kept mutations. A case that is chosen already stays until another costs less than half of
-it. So the list changes with the tests, and not with the mood of the machine.
+`WHOLE` names in `ops/runs/chosen.py`; and the cases that saw the kept mutations. A case that is chosen already stays until another costs
+less than half of it. So the list changes with the tests, and not with the mood of the machine.
 
     python -m tests.runs.choosing --first      # from any run with --reached: one with failures, or of a part; without mutations
     python -m tests.runs.choosing --thin       # fewer: a case goes of which everything is reached by two others
@@ -16,10 +16,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from ops.mutations.places import SEEN
+from ops.runs.chosen import LIST, Chosen, Listed, is_whole
 from tests.places import ROOT
-from tests.runs.chosen import LIST, Chosen, Listed, is_whole
 from tests.runs.reached import all_functions
-from tests.runs.recorded import BRANCH, OF_CHOSEN, RECORDED, Case, Recording, those
+from tests.runs.recorded import BRANCH, OF_CHOSEN, RECORDED, OfCase, Recording, those
 from tests.runs.rooms import digest_of
 from tests.runs.shares import all_files, measured
 
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if gone else 0
 
 
-def chosen_of(recording: Recording, cases: Mapping[str, Case], chosen: Collection[str], before: Chosen) -> Chosen:
+def chosen_of(recording: Recording, cases: Mapping[str, OfCase], chosen: Collection[str], before: Chosen) -> Chosen:
     """The list of these cases, beside all cases of the files that run whole."""
     digests = {file: digest for worker in recording.workers for file, digest in worker.digests.items()}
     among: dict[str, list[str]] = {file: [] for file in all_files()}
@@ -90,7 +90,7 @@ def _unknown(file: str, *, whole: bool) -> Listed:
     return Listed(digest=digest_of([file]), seconds=measured().get(file, 0.0) if whole else 0.0, cases=None if whole else [])
 
 
-def two_of_each(cases: Mapping[str, Case], before: Chosen) -> Sequence[str]:
+def two_of_each(cases: Mapping[str, OfCase], before: Chosen) -> Sequence[str]:
     """The cases that are among the two cheapest of something that they reach."""
     once = twice = 0
     found = []
@@ -104,7 +104,7 @@ def two_of_each(cases: Mapping[str, Case], before: Chosen) -> Sequence[str]:
     return found
 
 
-def thinned(chosen: Sequence[str], cases: Mapping[str, Case]) -> Collection[str]:
+def thinned(chosen: Sequence[str], cases: Mapping[str, OfCase]) -> Collection[str]:
     """Without the cases, dearest first, of which everything is reached by two others."""
     numbers = range(max((cases[name].reached.bit_length() for name in chosen), default=0))
     times = Counter(number for name in chosen for number in those(numbers, cases[name].reached))
@@ -117,7 +117,7 @@ def thinned(chosen: Sequence[str], cases: Mapping[str, Case]) -> Collection[str]
     return kept
 
 
-def _union(cases: Mapping[str, Case]) -> int:
+def _union(cases: Mapping[str, OfCase]) -> int:
     reached = 0
     for case in cases.values():
         reached |= case.reached if case.passed else 0

@@ -33,7 +33,7 @@ from slipcover.branch import preinstrument
 from slipcover.importer import SlipcoverLoader
 
 from tests.places import ROOT
-from tests.runs.recorded import BRANCH, OF_CHOSEN, RECORDED, Case, OfWorker, Recording, bits, those
+from tests.runs.recorded import BRANCH, OF_CHOSEN, RECORDED, OfCase, OfWorker, Recording, bits, those
 from tests.runs.rooms import ENDED, digest_of, is_narrowed
 
 # A test of this module gives its runs another folder.
@@ -307,10 +307,10 @@ class _Reaching(MetaPathFinder):
             digests=self._digests,
         )
 
-    def _of_case(self, case: str) -> Case:
+    def _of_case(self, case: str) -> OfCase:
         fixtures = [self._by_fixture[one] for one in self._fixtures_of.get(case, ()) if one in self._by_fixture]
         shared = self._cached_by_file[case.partition("::")[0]].union(*(reached for reached, _ in fixtures))
-        return Case(
+        return OfCase(
             seconds=self._seconds[case],
             price=self._seconds[case] + sum(seconds for _, seconds in fixtures),
             passed=case in self._passed - self._others,

@@ -41,7 +41,7 @@ def those(some: Sequence[Of], reached: int) -> Iterator[Of]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class OfCase:
     seconds: float
     """Without what a fixture of a module or of a session took."""
     price: float
@@ -54,7 +54,7 @@ class Case:
 class OfWorker:
     names: Sequence[str]
     """By the numbers of the bits: `module:qualified name` of a function, `module:line>number` of a branch."""
-    cases: Mapping[str, Case]
+    cases: Mapping[str, OfCase]
     files: Mapping[str, int]
     """What was reached while the cases of a file ran."""
     seconds: Mapping[str, float]
@@ -75,7 +75,7 @@ class OfWorker:
     def read(cls, text: str) -> "OfWorker":
         said = json.loads(zlib.decompress(base64.b64decode(text)))
         cases = {
-            name: Case(seconds=seconds, price=price, passed=passed, reached=int(reached, 16))
+            name: OfCase(seconds=seconds, price=price, passed=passed, reached=int(reached, 16))
             for name, (seconds, price, passed, reached) in said["cases"].items()
         }
         return cls(**{**said, "cases": cases, "files": {file: int(reached, 16) for file, reached in said["files"].items()}})
@@ -100,10 +100,10 @@ class Recording:
             said = json.load(file)
         return cls(workers=[OfWorker.read(one) for one in said["workers"]], whole=said["whole"], green=said["green"])
 
-    def numbered(self) -> tuple[Sequence[str], Mapping[str, Case]]:
+    def numbered(self) -> tuple[Sequence[str], Mapping[str, OfCase]]:
         """All names, and all cases with the bits that these names have by their order."""
         numbers: dict[str, int] = {}
-        cases: dict[str, Case] = {}
+        cases: dict[str, OfCase] = {}
         for worker in self.workers:
             here = [numbers.setdefault(name, len(numbers)) for name in worker.names]
             for name, case in worker.cases.items():

@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 
 from ops.near import WALKS
+from ops.runs import chosen as of_list
+from ops.runs.chosen import Chosen, Listed
 from tests.runs import choosing
-from tests.runs import chosen as of_runs
 from tests.runs.choosing import chosen_of, thinned, two_of_each
-from tests.runs.chosen import Chosen, Listed
-from tests.runs.recorded import Case, OfWorker, Recording, bits, those
+from tests.runs.recorded import OfCase, OfWorker, Recording, bits, those
 from tests.runs.rooms import digest_of
 
 FILE = "tests/domain/test_email.py"
 NOTHING = Chosen(files={}, chosen=0, among=0)
 
 
-def case(price: float, *numbers: int, passed: bool = True) -> Case:
-    return Case(seconds=price, price=price, passed=passed, reached=bits(numbers))
+def case(price: float, *numbers: int, passed: bool = True) -> OfCase:
+    return OfCase(seconds=price, price=price, passed=passed, reached=bits(numbers))
 
 
-def recording(cases: Mapping[str, Case], names: Sequence[str] = ("f", "g", "h"), *, green: bool = True, whole: bool = True) -> Recording:
+def recording(cases: Mapping[str, OfCase], names: Sequence[str] = ("f", "g", "h"), *, green: bool = True, whole: bool = True) -> Recording:
     digests = {name.partition("::")[0]: "abc" for name in cases}
     worker = OfWorker(names=names, cases=cases, files={}, seconds={FILE: 5.0}, digests=digests)
     return Recording(workers=[worker], whole=whole, green=green)
@@ -95,7 +95,7 @@ def test_workers_number_what_is_reached_each_in_its_way(tmp_path: Path) -> None:
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(of_runs, "LIST", tmp_path / "chosen.txt")
+    monkeypatch.setattr(of_list, "LIST", tmp_path / "chosen.txt")
     monkeypatch.setattr(choosing, "RECORDED", tmp_path / "recorded.json.gz")
     monkeypatch.setattr(choosing, "OF_CHOSEN", tmp_path / "recorded-chosen.json.gz")
     monkeypatch.setattr(choosing, "SEEN", tmp_path / "kept-seen.txt")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ops.runs import chosen as of_list
+from ops.runs.chosen import WHOLE, Chosen, Listed, is_whole
 from tests.places import ROOT
-from tests.runs import chosen as of_runs
-from tests.runs.chosen import WHOLE, Chosen, Listed, Plan, beginning, is_whole
+from tests.runs.chosen import Plan, beginning
 from tests.runs.rooms import digest_of
 from tests.runs.shares import all_files
 
@@ -30,7 +31,7 @@ def chosen(files: Mapping[str, Listed]) -> Chosen:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(of_runs, "LIST", tmp_path / "chosen.txt")
+    monkeypatch.setattr(of_list, "LIST", tmp_path / "chosen.txt")
     return tmp_path / "chosen.txt"
 
 

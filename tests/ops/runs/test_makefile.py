@@ -158,7 +158,7 @@ def test_whatever_installs_or_compiles_says_so_and_why() -> None:
     shown = "\n".join(planned("--always-make", "run", "check-all")).replace("\\\n", "").splitlines()
     found = [line for line in shown if silent.search(line)]
     assert len(found) > 10
-    assert [line for line in found if 'ops/aloud.py "' not in line] == []
+    assert [line for line in found if 'ops/runs/aloud.py "' not in line] == []
     assert any("ops/build_argon2.py" in line and '"Compiling Argon2 for this processor: it hashes passwords' in line for line in found)
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.runs.progress import EVERY, Progress
 
 
-class Run:
+class ClockedRun:
     """A run of two workers whose tests took a hundred seconds once, by a clock that the test sets."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Run:
 
 
 def test_it_says_what_it_waits_for_and_then_how_many_cases_have_run_and_how_long_the_others_take() -> None:
-    run = Run()
+    run = ClockedRun()
     assert run.line(10) == "0:10 min: starting PostgreSQL"
     run.progress.pytest_sessionstart()
     run.progress.pytest_configure_node()
@@ -51,14 +51,14 @@ def test_it_says_what_it_waits_for_and_then_how_many_cases_have_run_and_how_long
 
 
 def test_a_case_that_fails_is_named_at_once() -> None:
-    run = Run()
+    run = ClockedRun()
     run.reports(1, "call", failed=True)
     assert run.said == ["tests/one::test failed; the reason follows at the end of the run"]
     assert ", 1 failed" in run.line(1)
 
 
 def test_a_line_comes_by_itself_until_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run()
+    run = ClockedRun()
     waited: list[float] = []
 
     def wait(seconds: float) -> bool:

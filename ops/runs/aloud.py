@@ -1,4 +1,4 @@
-"""Says what a command of the Makefile does, and every few seconds that it still does it: `python ops/aloud.py WHAT COMMAND …`.
+"""Says what a command of the Makefile does, and every few seconds that it still does it: `python ops/runs/aloud.py WHAT COMMAND …`.
 
 pip, npm, a compiler and apt-get may be silent for minutes, and then nobody knows whether they wait, work or hang. This needs nothing but
 Python: it runs before anything is installed.

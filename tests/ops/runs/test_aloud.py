@@ -1,4 +1,4 @@
-"""A command of the Makefile that is silent by itself says what it does, and that it still does it (`ops/aloud.py`)."""
+"""A command of the Makefile that is silent by itself says what it does, and that it still does it (`ops/runs/aloud.py`)."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 from tests.places import ROOT
 
-ALOUD = [sys.executable, str(ROOT / "ops" / "aloud.py")]
+ALOUD = [sys.executable, str(ROOT / "ops" / "runs" / "aloud.py")]
 
 
 def test_it_says_what_it_does_and_again_and_again_until_the_command_ends() -> None:
