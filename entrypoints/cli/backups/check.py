@@ -17,7 +17,7 @@ import trio
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from adapters.backup_folders import BackupFolder, KeysDiffer, ManifestUnusable
+from adapters.backup_folders import BackupFolder, KeysDiffer, ManifestNewer, ManifestUnusable
 from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.postgres.backups.snapshots import is_served, is_the_same, server_version
 from adapters.postgres.backups.tools import PostgresTools, ToolFailed
@@ -225,6 +225,9 @@ async def verified(folder: BackupFolder, keyring: AesGcmKeyRing, report: CheckRe
     except KeysDiffer as error:
         report.damaged(DamageKind.KEYS, str(error))
         return None
+    except ManifestNewer as error:
+        report.cannot_read(f"The backup was created by a newer version of Postern: {error}. Check it with that version")
+        return None
     except ManifestUnusable as error:
         report.damaged(DamageKind.MANIFEST, str(error))
         return None
@@ -257,18 +260,18 @@ def _is_known(migrations: Sequence[str], report: CheckReport) -> bool:
     if is_whole(migrations):
         return True
     if (way := way_here(migrations)) is not None:
-        report.damaged(DamageKind.SCHEMA, way.of_backup)
+        report.cannot_read(way.of_backup)
         return False
     ours = known_migrations()
     for number, migration in enumerate(migrations):
         name = migration.partition(" ")[0]
         if number >= len(ours):
-            report.damaged(
-                DamageKind.SCHEMA, f"the backup was created by a newer version of Postern, with {name}: check it with that version"
-            )
+            report.cannot_read(f"The backup was created by a newer version of Postern, with {name}: check it with that version")
             return False
         if migration != ours[number]:
-            report.damaged(DamageKind.SCHEMA, f"the schema is another: {name} of the backup is not this Postern's")
+            report.cannot_read(
+                f"The backup was created by another Postern: its {name} is not that of this version. Check it with the version that created it"
+            )
             return False
     return True
 

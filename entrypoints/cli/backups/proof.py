@@ -83,6 +83,8 @@ STATUS: Final[Mapping[DamageKind, int]] = {
     DamageKind.AUDIT: 17,
     DamageKind.SIGN_IN: 18,
 }
+NOT_CHECKED: Final = 20
+"""This program cannot read the backup, which says nothing of the backup."""
 # The most sentences of one kind that are printed. A longer list would not help the reader.
 _MOST_SHOWN: Final = 20
 
@@ -96,14 +98,16 @@ class CheckReport:
         self._as_json = as_json
         self._passed: list[tuple[DamageKind, str]] = []
         self._open: list[str] = []
+        self.not_checked: str | None = None
+        """Why this program cannot read the backup, with the way to a program that can: one sentence without its period."""
 
     @property
     def proves_all(self) -> bool:
-        return not self.damages and not self._open
+        return not self.damages and not self._open and self.not_checked is None
 
     @property
     def status(self) -> int:
-        return min((STATUS[damage.kind] for damage in self.damages), default=OK)
+        return min((STATUS[damage.kind] for damage in self.damages), default=OK if self.not_checked is None else NOT_CHECKED)
 
     def passed(self, kind: DamageKind, text: str) -> None:
         """Says what was looked at, unless damage of this kind was found."""
@@ -116,6 +120,10 @@ class CheckReport:
     def leaves_open(self, question: str) -> None:
         """Says what this check does not prove. A database with open questions may be undamaged, and is not called proved."""
         self._open.append(question)
+
+    def cannot_read(self, sentence: str) -> None:
+        """Says why this program cannot read an undamaged backup."""
+        self.not_checked = sentence
 
     def damaged(self, kind: DamageKind, sentence: str) -> None:
         self.add(Damage(kind, sentence))
@@ -135,8 +143,9 @@ class CheckReport:
         if self._as_json:
             told = {
                 "backup": self._backup,
-                "ok": not count,
+                "ok": self.status == OK,
                 "proved": self.proves_all,
+                "not_checked": self.not_checked,
                 "not_proved": self._open,
                 "status": self.status,
                 "passed": [{"check": kind.value, "text": text} for kind, text in self._passed],
@@ -145,6 +154,8 @@ class CheckReport:
             print_json(told)
         elif count:
             print(f"{self._backup}: {count} {'fault' if count == 1 else 'faults'} found. Do not rely on this backup.")
+        elif self.not_checked is not None:
+            print(f"{self._backup}: not checked. {self.not_checked}.")
         elif self._open:
             print(f"{self._backup}: no faults found. Not verified: {'; '.join(self._open)}.")
         else:

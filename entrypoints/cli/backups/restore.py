@@ -131,6 +131,8 @@ async def _usable(settings: Settings, folder: BackupFolder) -> BackupManifest:
     """The manifest of an undamaged backup that the key ring in force opens, and whose schema this program knows. Raises `StartFailed`."""
     report = CheckReport(folder.path.name, as_json=True)
     manifest = await verified(folder, key_ring(settings), report)
+    if report.not_checked is not None:
+        raise StartFailed(report.not_checked)
     if manifest is None:
         raise StartFailed(f"The backup cannot be used: {report.damages[0].sentence}")
     migrations = manifest.database.migrations

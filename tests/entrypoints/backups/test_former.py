@@ -18,7 +18,7 @@ from core.domain.backups import DamageKind
 from core.frozen import replace
 from entrypoints.cli.backups import check, restore
 from entrypoints.cli.backups.create import create
-from entrypoints.cli.backups.proof import STATUS
+from entrypoints.cli.backups.proof import NOT_CHECKED, STATUS
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK, StartFailed
 from tests.adapters.postgres.migrating.former import CHANGED, EARLIER, FORMER, copy_rows, make_former
@@ -84,8 +84,9 @@ def test_any_other_is_refused_before_anything_is_written(
     lines, sentence = REFUSED[case]
     copy = _with(former, lines, tmp_path)
     status, said = checked(former, capsys, str(copy), "--scratch", NOWHERE)
-    assert status == STATUS[DamageKind.SCHEMA]
-    assert sentence in said[-2]
+    assert status == NOT_CHECKED
+    assert (said[-1].startswith(f"{copy.name}: not checked. The backup "), sentence in said[-1]) == (True, True), said
+    assert [line for line in said if line.startswith("FAIL")] == []
     with database_beside(former.restored) as target:
         given = command_line().parse_args(["backup", "restore", str(copy), "--hold"])
         with pytest.raises(StartFailed) as caught:
