@@ -25,6 +25,7 @@ from psycopg.rows import class_row
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.listening_processes import ListeningProcess, listening_processes
 from adapters.postgres.migrating.forecast import Effect, Forecast, LockMode, LongTransaction, forecast, obstacles, read_effects, rows_of
 from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, beside, done_of
 from adapters.postgres.migrating.names import found_in, listed, names_in
@@ -84,6 +85,24 @@ class OlderSchema(SchemaMismatch):
     def __init__(self, way: WayHere) -> None:
         super().__init__(str(way))
         self.way = way
+
+
+class OlderProcessesRun(SchemaMismatch):
+    """Processes that serve could not go on beside a migration, which is therefore not applied."""
+
+    def __init__(self, what: str, processes: Sequence[ListeningProcess]) -> None:
+        count = len(processes)
+        super().__init__(
+            f"{what} while {'an older process serves' if count == 1 else f'{count} older processes serve'} this database "
+            f"({listed_processes(processes)}): stop {'it' if count == 1 else 'them'} first, or add --although-older-processes-run to "
+            "`postern migrate`"
+        )
+
+
+def listed_processes(processes: Sequence[ListeningProcess]) -> str:
+    """For an operator: the newest migration that each carries, and its host and beginning if our role may see them."""
+    more = f" and {len(processes) - _MOST_NAMED} more" if len(processes) > _MOST_NAMED else ""
+    return f"carrying {', '.join(map(str, processes[:_MOST_NAMED]))}{more}"
 
 
 class Migration(Frozen):
@@ -239,6 +258,28 @@ async def plan_of_all(conninfo: str) -> MigrationPlan:
         return MigrationPlan((), others, taken_on=first, replaceable=shipped_views_and_functions())
 
 
+async def older_processes(conninfo: str, newest: int | None = None) -> Sequence[ListeningProcess]:
+    """The processes that serve this database and carry fewer migrations than `newest`, or than this program."""
+    number = len(shipped()) if newest is None else newest
+    async with _connected(conninfo) as connection:
+        return _older(await listening_processes(connection), number)
+
+
+def _older(processes: Sequence[ListeningProcess], number: int) -> Sequence[ListeningProcess]:
+    return [one for one in processes if one.migration is None or one.migration < number]
+
+
+async def _require_none_ends(connection: Connection, migrations: Sequence[Migration], *, taken_on: Migration | None = None) -> None:
+    """Raises `OlderProcessesRun` if a process serves that could not go on beside one of these migrations."""
+    processes = await listening_processes(connection)
+    if taken_on is not None and (older := _older(processes, len(shipped()))):
+        raise OlderProcessesRun(f"The schema of before 0.2.0 cannot be taken on as {taken_on}", older)
+    for migration in migrations:
+        ending = [one for one in processes if not one.runs_beside(migration.number, migration.needs)]
+        if ending:
+            raise OlderProcessesRun(f"Migration {migration} is not applied ({migration.promise})", ending)
+
+
 class Outlook(Frozen):
     """What the pending migrations mean on this database. `obstacles`: transactions that they would have to wait for at this moment."""
 
@@ -280,10 +321,11 @@ async def migrate(
     replaceable: Replaceable | None = None,
     *,
     of_new: Report | None = None,
+    although_older_processes_run: bool = False,
 ) -> list[Migration]:
     """Bring the database to the end state; returns the applied migrations. May be repeated, and may run in several processes at once: one
     process does the work, the others wait for that process and find the work done. `of_new` hears of each migration of a new database, in
-    place of `report`.
+    place of `report`. Raises `OlderProcessesRun` before anything is applied, unless the operator has agreed.
     """
     known = _carried(migrations, replaceable)
     done: list[Migration] = []
@@ -292,13 +334,18 @@ async def migrate(
             if not (await _plan(connection, known)).lacking:
                 return done
         await _take_turn(connection, report)
-        plan = await _plan_here(connection, known, report)
+        plan = await _plan_here(connection, known, report, agreed=although_older_processes_run)
         # Nobody uses the tables of a new database.
         in_use = bool(plan.applied)
         if of_new is not None and not in_use:
             report = of_new
+        if not although_older_processes_run:
+            await _require_none_ends(connection, plan.pending)
         for migration in plan.pending:
             report(f"Applying {migration} …")
+            # Since the first look, an older process may have started, while a migration took hours.
+            if done and not although_older_processes_run:
+                await _require_none_ends(connection, [migration])
             started = trio.current_time()
             with _explained(migration, connection):
                 if migration.steps:
@@ -363,12 +410,14 @@ async def _require_free_names(connection: Connection, known: _Carried) -> Sequen
     )
 
 
-async def _plan_here(connection: Connection, known: _Carried, report: Report) -> MigrationPlan:
+async def _plan_here(connection: Connection, known: _Carried, report: Report, *, agreed: bool) -> MigrationPlan:
     """The plan, for the process whose turn it is. Takes a former schema on."""
     try:
         return await _plan(connection, known)
     except FormerSchema:
         first = known.migrations[0]
+        if not agreed:
+            await _require_none_ends(connection, (), taken_on=first)
         report(f"Taking the schema of before 0.2.0 on as {first} …")
         async with connection.transaction():
             await connection.execute("delete from schema_migrations")

@@ -31,7 +31,7 @@ from psycopg.rows import class_row
 
 from adapters.postgres.backups.restored import HOLDABLE
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.driver.listener import APPLICATION_NAME
+from adapters.postgres.listening_processes import LISTENS, NAME
 from core.domain.backups import ColumnGroup, DatabaseState, Ownership, RoutineState, TableState
 from core.domain.record.audit import ChainHead
 from core.frozen import Frozen, replace
@@ -505,7 +505,7 @@ async def is_empty(conninfo: str) -> bool:
 async def is_served(conninfo: str) -> bool:
     """Whether a Postern process serves this database."""
     async with await Connection.connect(conninfo) as connection:
-        return await (await connection.execute(_IS_SERVED, {"listener": APPLICATION_NAME})).fetchone() == (True,)
+        return await (await connection.execute(_IS_SERVED, NAME)).fetchone() == (True,)
 
 
 async def is_the_same(one: str, other: str) -> bool:
@@ -627,6 +627,4 @@ _IS_EMPTY: Final = """
 
 _HAS_ENTRY: Final = "select exists (select from audit_entries where action = %(action)s and target_id = %(target)s)"
 
-_IS_SERVED: Final = """
-    select exists (select from pg_stat_activity where datname = current_database() and application_name = %(listener)s)
-"""
+_IS_SERVED: Final = f"select exists (select from pg_stat_activity where {LISTENS})"

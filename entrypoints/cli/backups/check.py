@@ -270,7 +270,8 @@ def _is_known(migrations: Sequence[str], report: CheckReport) -> bool:
             return False
         if migration != ours[number]:
             report.cannot_read(
-                f"The backup was created by another Postern: its {name} is not that of this version. Check it with the version that created it"
+                f"The backup was created by another Postern: its {name} is not that of this version. "
+                "Check it with the version that created it"
             )
             return False
     return True

@@ -24,6 +24,11 @@ def add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     either.add_argument(
         "--grant", metavar="ROLE", help="then grant this role the permissions that serving needs, and no others (postern grants)"
     )
+    migrate.add_argument(
+        "--although-older-processes-run",
+        action="store_true",
+        help="apply breaking migrations while older processes serve, which may then fail",
+    )
     add_json(migrate)
 
     grants = command(commands, "grants", "grants", "print the grants that the serving database role needs, those on the audit log included")
