@@ -55,6 +55,25 @@ def differences(
         yield Damage(DamageKind.ROWS, f"the signing key {_some(lost)} is missing")
 
 
+def rows_lost(expected: DatabaseState, found: DatabaseState, named: Collection[str]) -> Iterator[Damage]:
+    """What migrations have changed in rows that they do not name. `found` was read by the columns of before."""
+    for name, before in sorted(expected.tables.items()):
+        if before.rows is None or name in named or name == "schema_migrations":
+            continue
+        now = found.tables.get(name)
+        if now is None:
+            yield Damage(DamageKind.ROWS, f"the migrations drop the table {name} with {before.rows} rows, and none names it")
+            continue
+        gone = sorted(set(before.columns) - set(now.columns))
+        if gone:
+            yield Damage(DamageKind.ROWS, f"the migrations drop {_some(gone)} of the table {name}, and none names it")
+            continue
+        for damage in _of_rows(name, before, now, is_held=False):
+            yield Damage(
+                DamageKind.ROWS, f"{damage.sentence.replace('the manifest says', 'the backup has')}, and no migration names the table"
+            )
+
+
 def _of_migrations(expected: Sequence[str], found: Sequence[str]) -> Iterator[Damage]:
     for before, now in zip(expected, found, strict=False):
         if before != now:

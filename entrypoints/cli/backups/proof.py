@@ -182,7 +182,7 @@ async def prove(
     """
     url = conninfo(settings)
     try:
-        state = await _compared(url, manifest, key_ring(settings), report)
+        state = await compared(url, manifest, key_ring(settings), report)
     except (Unreadable, psycopg.Error) as error:
         report.damaged(DamageKind.ROWS, " ".join(str(error).split()))
         return
@@ -198,16 +198,16 @@ async def prove(
         report.damaged(DamageKind.TIES, f"{table}: {sentence}")
     report.passed(DamageKind.TIES, "no row lacks one that it needs")
     async with open_postern(settings) as postern:
-        await _open_sealed(postern, report)
+        await open_all_sealed(postern, report)
         if "server_secrets" not in lacking:
-            await _verify_chains(postern, state if manifest is None else manifest.database, report)
+            await verify_chains(postern, state if manifest is None else manifest.database, report)
         if signs_in:
             await _sign_in(postern, url, report, stays=stays)
         else:
             report.leaves_open("that people sign in (--no-sign-in)")
 
 
-async def _compared(url: str, manifest: BackupManifest | None, keyring: KeyRing, report: CheckReport) -> DatabaseState:
+async def compared(url: str, manifest: BackupManifest | None, keyring: KeyRing, report: CheckReport) -> DatabaseState:
     """The state of the database, and a line for each difference from the manifest."""
     async with exported_snapshot(url) as snapshot:
         if manifest is None:
@@ -258,7 +258,7 @@ async def _has_our_schema(url: str, report: CheckReport, *, may_migrate: bool) -
     return not parts
 
 
-async def _open_sealed(postern: Postern, report: CheckReport) -> None:
+async def open_all_sealed(postern: Postern, report: CheckReport) -> None:
     values = 0
     with progress("Opening sealed values", None, "values") as advance:
         async for column in postern.foundation.reencryption.open_all():
@@ -273,7 +273,7 @@ async def _open_sealed(postern: Postern, report: CheckReport) -> None:
     report.passed(DamageKind.SEALED, f"{values} encrypted values can be decrypted")
 
 
-async def _verify_chains(postern: Postern, noted: DatabaseState, report: CheckReport) -> None:
+async def verify_chains(postern: Postern, noted: DatabaseState, report: CheckReport) -> None:
     links = chains = 0
 
     def checked(chain: CheckedChain) -> None:

@@ -180,6 +180,17 @@ def add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
         one.add_argument("backup", nargs="?", default=None, metavar="BACKUP", help="its name or its path (default: the newest)")
 
 
+def add_upgrade_commands(upgrade: "Commands[argparse.ArgumentParser]") -> None:
+    rehearse = command(upgrade, "rehearse", "upgrading.rehearse", "try the upgrade to this version on a backup, in a scratch database")
+    rehearse.add_argument("--scratch", metavar="URL", help="a server for the scratch database (default: a temporary PostgreSQL)")
+    rehearse.add_argument("--work", metavar="FOLDER", help="where the scratch files are (default: the folder for temporary files)")
+    rehearse.add_argument(
+        "--in", dest="places", metavar="FOLDER", help="the folder of all backups (default: backups in the data directory)"
+    )
+    rehearse.add_argument("--out", metavar="FILE", help="also write the result as JSON to this file")
+    rehearse.add_argument("backup", nargs="?", default=None, metavar="BACKUP", help="its name or its path (default: the newest)")
+
+
 def add_config_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     """Without a command, `postern config` shows settings: what the process reads from its environment. The commands are about what people
     set in the database.
