@@ -34,7 +34,7 @@ _SECTION: Final = re.compile(r"^## (?P<name>.+)$", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^- (?:.*\n)(?:(?:  .*)?\n)*", re.MULTILINE)
 _MARK: Final = re.compile(r"\s*\(concerns: (?P<words>[^()]+)\)\.?\s*\Z")
 _LINK: Final = re.compile(r"\[([^\]]+)\]\([^)]*\)")
-_SENTENCE: Final = re.compile(r".+?[.:](?=\s|\Z)")
+_SENTENCE: Final = re.compile(r".+?\.(?=\s|\Z)")
 
 
 class ChangelogEntry(Frozen):
