@@ -436,8 +436,8 @@ async def processes_of_before(settings: Settings) -> Finding | None:
         found = await plan_of_all(conninfo(settings))
     except SchemaMismatch:
         return None
-    steps = (*found.applied, *found.pending)
-    older = await older_processes(conninfo(settings), max((one.number for one in steps), default=0))
+    numbers = [*(one.number for one in found.applied), *(one.number for one in found.pending)]
+    older = await older_processes(conninfo(settings), max(numbers, default=0))
     if not older:
         return Finding(Verdict.OK, "none serves")
     ending = sum(any(not one.runs_beside(step.number, step.needs) for step in found.applied) for one in older)

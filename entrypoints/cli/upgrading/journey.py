@@ -17,19 +17,13 @@ import msgspec
 import trio
 
 from adapters.postgres.driver.connection import Connection
-from core.domain.identifiers import ClientId, MembershipId, OrganizationId, PlanId, ServiceId, UserId
+from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.devices import Client
 from core.domain.mail import Email
-from core.domain.record.events import SYSTEM
-from core.domain.services.plans import default_plan, plan_created
-from core.domain.services.services import NewService, ServiceType, service_created
-from core.domain.tenancy.members import Membership
-from core.domain.tenancy.organizations import Organization, OrganizationStatus, organization_created
-from core.domain.tenancy.roles import BuiltInRole
-from core.domain.tenancy.tiers import FREE
 from core.frozen import Frozen, replace
 from entrypoints.bootstrap import Postern
 from entrypoints.daemon import http_settings
+from entrypoints.demo.everything import organization_of, trusted_service
 from entrypoints.failures import StartFailed
 from entrypoints.http.application import PosternApplication
 
@@ -115,9 +109,9 @@ class Browser:
     async def get(self, target: str) -> Answered:
         return await self._exchange("GET", target, b"", [])
 
-    async def post(self, target: str, fields: Mapping[str, str]) -> Answered:
+    async def post(self, target: str, form: str) -> Answered:
         headers = [("content-type", "application/x-www-form-urlencoded")]
-        return await self._exchange("POST", target, urlencode(fields).encode(), headers)
+        return await self._exchange("POST", target, form.encode(), headers)
 
     async def open(self, target: str) -> tuple[str, Answered]:
         """Follows redirects to our own pages. Returns the address that the way ends at, which may be elsewhere."""
@@ -216,7 +210,7 @@ class Journey:
         password = self._postern.foundation.secrets.password()
         self._say("Making an account, an organization and an application …")
         owner = await self._postern.platform.platform_owners.create(email, password)
-        client_id = await self._organization(owner)
+        application = await self._organization(owner)
         self._say("Signing in …")
         client = Client(None, _AGENT)
         signed_in = await self._postern.identity.sign_in.with_password(email, password, client)
@@ -226,7 +220,7 @@ class Journey:
         await self._postern.foundation.token_verifier.verify_access(tokens.access_token.reveal())
         await self._postern.identity.sessions.refresh(tokens.refresh_token, client)
         await self._in_browser(email)
-        await self._code(client_id)
+        await self._code(application)
 
     async def pages(self) -> int:
         """Renders the pages, and returns their number. Raises `Failed`."""
@@ -240,33 +234,11 @@ class Journey:
         return len(PAGES)
 
     async def _organization(self, owner: UserId) -> ClientId:
-        ids, now = self._postern.foundation.ids, self._postern.foundation.clock.now()
-        organization = Organization(
-            id=OrganizationId(ids.new()),
-            slug=_SLUG,
-            name="Rehearsal",
-            status=OrganizationStatus.ACTIVE,
-            tier=FREE,
-            owner=owner,
-            approved_at=now,
-            created_at=now,
-            updated_at=now,
-        )
-        wanted = NewService(slug=_SLUG, name="Rehearsal", service_type=ServiceType.WEB, redirect_uris=(_CALLBACK,), trusted=True)
-        client_id = ClientId(str(ids.new()))
-        service = wanted.service(ServiceId(ids.new()), organization.id, client_id, now)
-        plan = default_plan(PlanId(ids.new()), service.id, now)
         async with self._postern.foundation.unit_of_work() as uow:
-            if await uow.organizations.add(organization) is None:
-                raise Failed(f"there is an organization {_SLUG} already")
-            await uow.record(organization_created(organization, SYSTEM))
-            member = Membership(MembershipId(ids.new()), organization.id, owner, BuiltInRole.OWNER.value, now, own_since=now)
-            await uow.members.add(member)
-            await uow.services.add(service)
-            await uow.plans.add(plan)
-            await uow.record_all([service_created(service, SYSTEM), plan_created(plan, organization.id, service.slug, SYSTEM)])
+            organization = await organization_of(self._postern, uow, owner, _SLUG, "Rehearsal")
+            service = await trusted_service(self._postern, uow, organization, "Rehearsal", _CALLBACK)
             await uow.commit()
-        return client_id
+        return service.client_id
 
     async def _in_browser(self, email: Email) -> None:
         link = urlsplit((await self._postern.identity.sign_in_links.issue(email)).reveal())
@@ -276,34 +248,33 @@ class Journey:
         action, fields = next((form for form in parsed.forms if "token" in form[1]), ("", {}))
         if answer.status != 200 or not fields:
             raise Failed(f"the page of a sign-in link answers {answer.status}, without its form")
-        place, answer = await self._browser.follow(action, await self._browser.post(action, fields))
+        place, answer = await self._browser.follow(action, await self._browser.post(action, urlencode(fields)))
         if answer.status != 200 or place.startswith("/ui/sign-in"):
             raise Failed(f"a sign-in in a browser ends at {_shown(place)} with {answer.status}")
 
-    async def _code(self, client_id: ClientId) -> None:
+    async def _code(self, application: ClientId) -> None:
         verifier = secrets.token_urlsafe(48)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         asked = {
             "response_type": "code",
-            "client_id": client_id,
             "redirect_uri": _CALLBACK,
             "scope": "openid email offline_access",
             "state": secrets.token_urlsafe(16),
             "code_challenge": challenge,
             "code_challenge_method": "S256",
         }
-        place, answer = await self._browser.open(f"/oauth/authorize?{urlencode(asked)}")
+        place, answer = await self._browser.open(f"/oauth/authorize?client_id={application}&{urlencode(asked)}")
         code = parse_qs(urlsplit(place).query).get("code", [""])[0]
         if not place.startswith(_CALLBACK) or not code:
             raise Failed(f"an authorization ends at {_shown(place)} with {answer.status}, and not at the application")
         fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": _CALLBACK, "code_verifier": verifier}
-        redeemed = await self._token("the redemption of a code", {**fields, "client_id": client_id})
+        redeemed = await self._token("the redemption of a code", application, fields)
         if "refresh_token" not in redeemed:
             raise Failed("the redemption of a code brings no refresh token")
-        await self._token("a refresh", {"grant_type": "refresh_token", "refresh_token": redeemed["refresh_token"], "client_id": client_id})
+        await self._token("a refresh", application, {"grant_type": "refresh_token", "refresh_token": redeemed["refresh_token"]})
 
-    async def _token(self, what: str, fields: Mapping[str, str]) -> Mapping[str, Any]:
-        answer = await self._browser.post("/auth/token", fields)
+    async def _token(self, what: str, application: ClientId, fields: Mapping[str, str]) -> Mapping[str, Any]:
+        answer = await self._browser.post("/auth/token", f"client_id={application}&{urlencode(fields)}")
         try:
             told = msgspec.json.decode(answer.body)
         except msgspec.DecodeError:

@@ -36,9 +36,9 @@ class Serving:
         self.url = url
         self._stack = stack
 
-    def start(self, *names: str, **parameters: str) -> None:
+    def start(self, *names: str) -> None:
         for name in names:
-            self._stack.enter_context(psycopg.connect(self.url, application_name=name, autocommit=True, **parameters))
+            self._stack.enter_context(psycopg.connect(self.url, application_name=name, autocommit=True))
 
     async def seen(self) -> Sequence[ListeningProcess]:
         async with await Connection.connect(self.url) as connection:

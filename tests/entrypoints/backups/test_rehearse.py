@@ -23,7 +23,7 @@ from entrypoints.cli.upgrading.page import NO
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
-from tests.entrypoints.backups.installation import KEY, PASSWORD, SECRET, BackedUp, database_beside, settings_for
+from tests.entrypoints.backups.installation import KEY, PASSWORD, SECRET, BackedUp, database_beside, name_of, settings_for
 from tests.places import MIGRATIONS
 
 KEY_RING: Final = AesGcmKeyRing([KEY])
@@ -167,7 +167,7 @@ def test_a_page_that_fails_with_the_old_data_is_a_no(rehearsed: Rehearse, later:
 
 
 def test_a_damaged_audit_chain_is_a_no_with_the_status_of_a_check(backup: BackedUp, rehearsed: Rehearse, tmp_path: Path) -> None:
-    with database_beside(backup.restored, template=psycopg.conninfo.conninfo_to_dict(backup.restored)["dbname"]) as url:
+    with database_beside(backup.restored, template=name_of(backup.restored)) as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("set session_replication_role = replica")
             connection.execute("update audit_entries set action = 'role.deleted' where action = 'role.created'")

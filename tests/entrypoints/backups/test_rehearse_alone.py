@@ -31,7 +31,7 @@ from ports.mail import MailDelayed
 from ports.outbound import OutboundFailed
 from tests.e2e.postern import environment
 from tests.e2e.warm.processes import COMMAND
-from tests.entrypoints.backups.installation import KEY, BackedUp, database_beside, settings_for
+from tests.entrypoints.backups.installation import KEY, BackedUp, database_beside, name_of, settings_for
 from tests.patience import PATIENCE
 from tests.places import ROOT, open_directory
 from tests.tools import needs, place_of
@@ -205,8 +205,7 @@ async def test_every_way_out_is_refused_and_counted(sink: Sink) -> None:
 def test_an_installation_that_calls_many_is_rehearsed_without_a_call(backup: BackedUp, sink: Sink, work: Path, tmp_path: Path) -> None:
     """Hooks, webhooks, SIEM, provisioning, sign-out notices, mails that wait, a payment provider and breached passwords."""
     there = f"http://127.0.0.1:{sink.port}"
-    template = psycopg.conninfo.conninfo_to_dict(backup.restored)["dbname"]
-    with database_beside(backup.restored, template=str(template)) as url:
+    with database_beside(backup.restored, template=name_of(backup.restored)) as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("set session_replication_role = replica")
             for table, column in (("webhooks", "url"), ("hooks", "address"), ("provisioning_connections", "base_url")):
