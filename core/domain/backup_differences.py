@@ -139,6 +139,9 @@ def _of_rows(name: str, expected: TableState, found: TableState, *, is_held: boo
         more = f"{apart} missing" if apart > 0 else f"{-apart} too many"
         yield Damage(DamageKind.ROWS, f"the table {name} has {found.rows} rows, the manifest says {expected.rows}: {more}")
         return
+    if is_held and ColumnGroup.HOLDABLE not in expected.digests:
+        # The version that made the manifest did not hold work of this table, so its one digest has the columns that a hold changes.
+        return
     compared = [group for group in ColumnGroup if group in expected.digests and not (is_held and group is ColumnGroup.HOLDABLE)]
     if any(expected.digests[group] != found.digests.get(group) for group in compared):
         yield Damage(DamageKind.ROWS, f"the table {name} has as many rows as the manifest says, and other contents")

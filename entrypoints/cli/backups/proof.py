@@ -214,7 +214,7 @@ async def compared(url: str, manifest: BackupManifest | None, keyring: KeyRing, 
             report.leaves_open("its contents, which were not compared with a backup (--in uses the newest one)")
             return await snapshot.state()
         known = {name: table.columns for name, table in manifest.database.tables.items()}
-        state = await snapshot.state(opened_digest_key(manifest, keyring), manifest.made_at, known)
+        state = await snapshot.state(opened_digest_key(manifest, keyring), manifest.made_at, known, manifest.database.undivided)
         restored = "audit_entries" in state.tables and await snapshot.has_entry(BACKUP_RESTORED, manifest.id)
     damages = list(differences(manifest.database, state))
     if damages and (restored or await held_kinds(url)):

@@ -34,6 +34,7 @@ _SECTION: Final = re.compile(r"^## (?P<name>.+)$", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^- (?:.*\n)(?:(?:  .*)?\n)*", re.MULTILINE)
 _MARK: Final = re.compile(r"\s*\(concerns: (?P<words>[^()]+)\)\.?\s*\Z")
 _LINK: Final = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+_FEW: Final = 24
 _SENTENCE: Final = re.compile(r".+?\.(?=\s|\Z)")
 
 
@@ -45,9 +46,11 @@ class ChangelogEntry(Frozen):
 
     @property
     def beginning(self) -> str:
-        """Its first sentence."""
-        match = _SENTENCE.match(self.text)
-        return self.text if match is None else match[0]
+        """Its first sentence, and more of them while they are only a few words."""
+        end = 0
+        while end < _FEW and (match := _SENTENCE.match(self.text, end)) is not None:
+            end = match.end()
+        return self.text[:end] if end else self.text
 
 
 def changelog() -> str:

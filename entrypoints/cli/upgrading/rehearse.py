@@ -109,10 +109,10 @@ async def _readable(settings: Settings, folder: BackupFolder, found: Findings) -
     return manifest if not found.reasons else None
 
 
-def _take(report: CheckReport, found: Findings) -> None:
-    """The damages of the backup, as reasons, with the exit status of a check."""
+def _take(report: CheckReport, found: Findings, what: str = "The backup") -> None:
+    """The damages, as reasons, with the exit status of a check."""
     for damage in report.damages:
-        found.no(f"The backup is damaged ({damage.kind}): {damage.sentence}", report.status)
+        found.no(f"{what} is damaged ({damage.kind}): {damage.sentence}", report.status)
 
 
 async def _in_copy(settings: Settings, folder: BackupFolder, manifest: BackupManifest, made: Scratch, found: Findings) -> None:
@@ -186,7 +186,7 @@ async def _compare_again(settings: Settings, url: str, plan: MigrationPlan, mani
     named = _named(plan.pending)
     known = {name: table.columns for name, table in before.tables.items()}
     async with exported_snapshot(url) as snapshot:
-        state = await snapshot.state(opened_digest_key(manifest, key_ring(settings)), known=known)
+        state = await snapshot.state(opened_digest_key(manifest, key_ring(settings)), known=known, undivided=before.undivided)
     lost = list(rows_lost(before, state, named))
     for damage in lost:
         found.no(f"{damage.sentence[0].upper()}{damage.sentence[1:]}")
@@ -214,7 +214,7 @@ async def _prove(copied: Settings, url: str, manifest: BackupManifest, found: Fi
         await open_all_sealed(postern, report)
         if "server_secrets" not in lacking:
             await verify_chains(postern, manifest.database, report)
-    _take(report, found)
+    _take(report, found, "The migrated copy")
 
 
 def _write(file: Path, text: str) -> None:

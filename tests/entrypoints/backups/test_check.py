@@ -13,11 +13,12 @@ import psycopg
 import pytest
 import trio
 
-from adapters.backup_folders import DUMP, MANIFEST, BackupFolder
+from adapters.backup_folders import DUMP, MANIFEST, BackupFolder, opened_digest_key
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.backups.restored import OutgoingWork, hold, missing_parts
+from adapters.postgres.backups.snapshots import exported_snapshot
 from adapters.postgres.migrate import migrate, shipped
-from core.domain.backups import DamageKind
+from core.domain.backups import ColumnGroup, DamageKind, TableState
 from core.frozen import replace
 from entrypoints import checks
 from entrypoints.bootstrap import open_postern
@@ -344,6 +345,31 @@ def test_a_manifest_of_a_later_form_is_not_checked_and_no_damage(checked: Checke
     assert told["not_checked"].startswith("The backup was created by a newer version of Postern: the manifest has the form 2")
     with pytest.raises(StartFailed, match="created by a newer version of Postern"):
         restore.run(command_line().parse_args(["backup", "restore", str(copied), "--hold"]), settings_for(NOWHERE, copied))
+
+
+def test_a_table_that_an_earlier_version_did_not_hold_has_one_digest_and_is_no_damage(
+    backup: BackedUp, checked: Checked, copied: Path, tmp_path: Path
+) -> None:
+    """As hooks before 0.2.0: held since, so the columns that a hold changes have a digest of their own now."""
+    manifest = backup.folder.read_manifest()
+
+    async def undivided() -> TableState:
+        async with exported_snapshot(backup.restored) as snapshot:
+            state = await snapshot.state(opened_digest_key(manifest, KEY_RING), manifest.made_at, undivided={"hooks"})
+        return state.tables["hooks"]
+
+    hooks = trio.run(undivided)
+    assert set(hooks.digests) == {ColumnGroup.CONTENTS}
+    tables = {**manifest.database.tables, "hooks": replace(manifest.database.tables["hooks"], digests=hooks.digests)}
+    (copied / MANIFEST).unlink()
+    BackupFolder(copied).write_manifest(replace(manifest, database=replace(manifest.database, tables=tables)), KEY_RING)
+    status, lines = checked(str(copied), *scratch(backup))
+    assert (status, [line for line in lines if line.startswith("FAIL")]) == (OK, []), lines
+    with database_beside(backup.restored) as target:
+        given = command_line().parse_args(["backup", "restore", str(copied), "--hold"])
+        assert restore.run(given, settings_for(target, tmp_path)) == OK
+        status, lines = checked(str(copied), "--database", target)
+    assert (status, [line for line in lines if line.startswith("FAIL")]) == (OK, []), lines
 
 
 def test_a_dump_that_does_not_restore_is_named_though_its_bytes_are_right(backup: BackedUp, checked: Checked, copied: Path) -> None:

@@ -175,7 +175,7 @@ def test_a_damaged_audit_chain_is_a_no_with_the_status_of_a_check(backup: Backed
         manifest = trio.run(create, settings, tmp_path / "damaged")
         found = rehearsed(settings=settings, folder=BackupFolder(tmp_path / "damaged" / manifest.id))
     assert found.status == 17, found.page
-    assert found.page.count("\nNo. The backup is damaged (audit): ") >= 1
+    assert found.page.count("\nNo. The migrated copy is damaged (audit): ") >= 1
 
 
 def test_a_backup_that_cannot_be_read_is_not_checked(backup: BackedUp, rehearsed: Rehearse, tmp_path: Path) -> None:
