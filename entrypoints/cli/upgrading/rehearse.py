@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -78,9 +77,7 @@ async def rehearse(settings: Settings, folder: BackupFolder, found: Findings, *,
                 cause = sole(error)
                 if isinstance(cause, BaseExceptionGroup) or not isinstance(cause, Exception):
                     raise
-                reason = " ".join(str(cause).split())
-                if isinstance(cause, OSError):
-                    reason = cause.strerror or reason
+                reason = _reason(cause)
                 if made.is_full(reason):
                     found.reasons.clear()
                     found.no(_FULL.format(made.place), FAILURE)
@@ -93,6 +90,15 @@ async def rehearse(settings: Settings, folder: BackupFolder, found: Findings, *,
                 found.reasons.clear()
                 found.no(_FULL.format(made.place), FAILURE)
             found.refused_calls = len(ways.refused)
+
+
+def _reason(cause: Exception) -> str:
+    """One sentence. What a server says beside its message may have values of rows in it."""
+    if isinstance(cause, psycopg.Error):
+        return cause.diag.message_primary or str(cause).partition("\n")[0]
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror
+    return " ".join(str(cause).split())
 
 
 async def _readable(settings: Settings, folder: BackupFolder, found: Findings) -> BackupManifest | None:
@@ -222,5 +228,4 @@ def _write(file: Path, text: str) -> None:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as opened:
             opened.write(text)
     except OSError as error:
-        print(f"The result could not be written to {file}: {error.strerror}", file=sys.stderr)
         raise StartFailed(f"The result could not be written to {file}: {error.strerror}") from None
