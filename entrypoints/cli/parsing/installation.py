@@ -187,6 +187,7 @@ def add_upgrade_commands(upgrade: "Commands[argparse.ArgumentParser]") -> None:
     rehearse.add_argument(
         "--in", dest="places", metavar="FOLDER", help="the folder of all backups (default: backups in the data directory)"
     )
+    add_json(rehearse)
     rehearse.add_argument("--out", metavar="FILE", help="also write the result as JSON to this file")
     rehearse.add_argument("backup", nargs="?", default=None, metavar="BACKUP", help="its name or its path (default: the newest)")
 

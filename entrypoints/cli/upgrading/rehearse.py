@@ -30,6 +30,7 @@ from entrypoints.bootstrap import open_postern
 from entrypoints.cli.backups.check import is_known, verified
 from entrypoints.cli.backups.common import find_backup, run_interruptibly
 from entrypoints.cli.backups.proof import CheckReport, compared, open_all_sealed, verify_chains
+from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import progress, say_beside
 from entrypoints.cli.upgrading.journey import Failed, Journey, leave_out_demands
 from entrypoints.cli.upgrading.news import changelog, concerning, entries_since, used_words
@@ -55,8 +56,10 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
     found = Findings(folder.path.name, version("postern"))
     work = Path(tempfile.gettempdir() if arguments.work is None else arguments.work)
     await rehearse(settings, folder, found, server=arguments.scratch, work=work)
-    for line in lines(found):
-        print(line)
+    if arguments.json:
+        print_json(as_json(found))
+    else:
+        print("\n".join(lines(found)))
     if arguments.out is not None:
         _write(Path(arguments.out), json.dumps(as_json(found), indent=2) + "\n")
     return found.status
