@@ -7,9 +7,10 @@ import subprocess
 import pytest
 import trio
 
+from adapters.crypto.passwords import usable_cores
 from ops.bench.harness import directory
 from ops.bench.receivers import receivers
-from ops.bench.report import Figure
+from ops.bench.report import Figure, busyness
 from ops.drill.machines import Recipe, figures_of, filled, standing, tried
 from ops.drill.patroni import PROMPT, told
 from ops.drill.proxies import FOLDER, Changed, haproxy
@@ -31,13 +32,14 @@ async def quick(recipe: Recipe, _nursery: trio.Nursery) -> None:
 
 
 def _is_of_load(figure: Figure) -> bool:
-    """Whether the only alert is that passwords wait for a processor. On a machine that runs other tests beside this one, they do."""
+    """Whether the only alert is that passwords wait for a processor. On a machine that has other work, they do."""
     return figure.what.endswith("alerts that wake somebody") and figure.beside == "PosternHashingSaturated"
 
 
 @needs("etcd", "etcdctl", "patroni", "haproxy", "nginx", "openssl", "promtool")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may start PostgreSQL as another user")
 async def test_a_member_may_go_the_primary_may_move_and_a_daemon_may_restart_under_load() -> None:
+    has_other_work = busyness() > usable_cores()
     with directory() as place:
         async with standing(place, processes_of_each=1) as (database, daemons, proxies), receivers() as sink:
             said = await database.typed("patronictl --config-file /etc/patroni/config.yml list")
@@ -49,7 +51,8 @@ async def test_a_member_may_go_the_primary_may_move_and_a_daemon_may_restart_und
             material = await filled(daemons[0], database, sink, 2_000)
             recipe = Recipe(daemons, proxies, database, Visitors(proxies, material))
             found = figures_of("quick", await tried(recipe, quick, place, before=1, after=3))
-    assert [(figure.what, figure.value, figure.beside) for figure in found if not figure.held and not _is_of_load(figure)] == []
+    missed = [figure for figure in found if not figure.held and not (has_other_work and _is_of_load(figure))]
+    assert [(figure.what, figure.value, figure.beside) for figure in missed] == []
     assert not any(figure.beside not in {"", "none"} for figure in found if figure.what.endswith("tickets"))
 
 
