@@ -15,6 +15,7 @@ from entrypoints.failures import sole
 from entrypoints.http.application import PosternApplication
 from entrypoints.http.pages.development import mail_pages_directory
 from entrypoints.installation import bring_up_to_date, running_database
+from entrypoints.listening import raise_descriptor_limit
 from entrypoints.settings import Settings, read
 from entrypoints.signals import Stopping
 
@@ -23,7 +24,7 @@ def application() -> PosternApplication:
     """Reads the settings now. Everything else is opened when the server starts, and closed when the server stops."""
     settings = read(os.environ)
     logs.configure(settings.log_level, settings.log_format)
-    daemon.raise_descriptor_limit()
+    raise_descriptor_limit()
     made = PosternApplication(None, daemon.http_settings(settings, version("postern")))
     # At its end, Quart cancels background tasks that still run after this many seconds.
     made.config["BACKGROUND_TASK_SHUTDOWN_TIMEOUT"] = settings.shutdown_timeout.total_seconds()

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from actors.supervisor import SupervisedActor
+from adapters.crypto.key_pairs import PairsAhead
 from core.frozen import Frozen, replace
 from entrypoints.assembly.actors import assemble_actors
 from entrypoints.assembly.federation import Federation, assemble_federation
@@ -36,11 +37,11 @@ class Postern(Frozen, kw_only=True):
 
 
 @asynccontextmanager
-async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
+async def open_postern(settings: Settings, ahead: PairsAhead | None = None) -> AsyncIterator[Postern]:
     """Needs the address of the database, but not the database itself: while the database is down, each use case that needs the database
     raises `Unavailable`. Raises `SettingsError` or `StartFailed`.
     """
-    async with open_foundation(settings) as foundation:
+    async with open_foundation(settings, ahead) as foundation:
         ownerships = assemble_ownerships(foundation)
         with open_identity(settings, foundation, ownerships.decline_in) as identity:
             record = assemble_record(foundation)

@@ -1,9 +1,9 @@
 """One serving process, from its start to its orderly end: the actors, and the HTTP server on the sockets that the caller has bound."""
 
-import resource
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import Final, cast
 
 import structlog
@@ -30,38 +30,18 @@ log = structlog.get_logger()
 # Requests get this many seconds before the actors are asked to stop. Longer requests finish beside the actors: no answer depends on an
 # actor.
 _ACTORS_WAIT: Final = 1.0
-# The limit that is set when there is no hard limit. Some programs that we start go through all descriptors up to the limit, one by one.
-_MOST_DESCRIPTORS: Final = 1 << 20
 _MOST_SCRAPERS: Final = 100
-# OPEN_MAX of <sys/syslimits.h>.
-_DESCRIPTORS_OF_MACOS: Final = 10_240
-
-
-def raise_descriptor_limit() -> None:
-    """Every connection is a descriptor. The usual soft limit of 1024 only protects programs that use select(2)."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    except (OSError, ValueError):
-        # macOS reports no limit, but no process there may have more than OPEN_MAX descriptors.
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, _DESCRIPTORS_OF_MACOS), hard))
-        log.warning("descriptor_limit_not_raised", wanted=wanted, limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-
-
-def require_certificate(settings: Settings) -> None:
-    """Raises `SettingsError` when the certificate or its key cannot be used."""
-    if settings.tls_certificate is not None and settings.tls_key is not None:
-        listening.require_pair(settings.tls_certificate, settings.tls_key)
 
 
 def tell_certificate(settings: Settings, metrics: Metrics) -> None:
     """The file may change later, but a process serves what it has read at its start."""
     if settings.tls_certificate is not None:
         metrics.tls_certificate_ends(listening.valid_between(settings.tls_certificate)[1])
+
+
+def prepare(settings: Settings) -> None:
+    """Makes the routes of the application, a good part of a start, before there is a database. `run` finds them made."""
+    PosternApplication(None, http_settings(settings, version("postern")))
 
 
 async def run(

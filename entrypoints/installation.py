@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,10 @@ _BESIDE_THE_POOL: Final = 3
 _QUOTED: Final = re.compile('".*"')
 
 
+def _nothing() -> None:
+    pass
+
+
 def connections_of(settings: Settings, processes: int) -> int:
     """The most connections that this many serving processes open together: each process has its pool, a listener, and now and then a
     further connection.
@@ -48,11 +52,17 @@ def conninfo(settings: Settings) -> str:
 
 
 @asynccontextmanager
-async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIterator[None]:
+async def running_database(
+    settings: Settings, *, processes: int = 1, meanwhile: Callable[[], None] = _nothing, of_new: Callable[[], None] = _nothing
+) -> AsyncIterator[None]:
     """Keeps the database running while the block runs. An embedded database is started, watched and stopped. A database of the operator's
     is waited for. Raises `StartFailed`. Raises `SettingsError` and makes no database when the encryption keys cannot be used.
+
+    `meanwhile` is called in the thread of the event loop, which it may hold up, while the embedded database starts in another process.
+    `of_new` is called in a thread of its own while a new one is made.
     """
     if not settings.embedded:
+        meanwhile()
         await _wait_for(conninfo(settings), settings.database_wait.total_seconds())
         yield
         return
@@ -63,9 +73,10 @@ async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIt
     server = EmbeddedPostgres(
         settings.data_dir, settings=limits, on_wait=trio.from_thread.check_cancelled, on_first=partial(ensure_key_file, settings)
     )
-    if not server.exists():
+    is_new = not server.exists()
+    if is_new:
         require_encryption_keys(settings)
-    await _start(server)
+    await _start(server, meanwhile, of_new if is_new else _nothing)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_keep_running, server, name="embedded postgres")
@@ -172,15 +183,39 @@ def _report_of_new(line: str) -> None:
     log.debug("migration", progress=line)
 
 
-async def _start(server: EmbeddedPostgres) -> None:
+async def _start(server: EmbeddedPostgres, meanwhile: Callable[[], None], of_new: Callable[[], None]) -> None:
     started = trio.current_time()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_say_that_it_takes_long, server)
-        failure = await trio.to_thread.run_sync(_start_and_prepare, server)
-        nursery.cancel_scope.cancel()
+    try:
+        failure = await _start_beside(server, meanwhile, of_new)
+    except BaseException:
+        # `meanwhile` has failed. The server may run by now.
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(server.stop)
+        raise
     if failure is not None:
         raise failure
     log.info("embedded_postgres_started", data=str(server.cluster), seconds=round(trio.current_time() - started, 2))
+
+
+async def _start_beside(server: EmbeddedPostgres, meanwhile: Callable[[], None], of_new: Callable[[], None]) -> StartFailed | None:
+    begun = trio.Event()
+
+    def start() -> StartFailed | None:
+        trio.from_thread.run_sync(begun.set)
+        return _start_and_prepare(server)
+
+    async def call_meanwhile() -> None:
+        # Before, the call would hold up the very start of the thread.
+        await begun.wait()
+        meanwhile()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_say_that_it_takes_long, server)
+        nursery.start_soon(call_meanwhile)
+        nursery.start_soon(partial(trio.to_thread.run_sync, of_new, abandon_on_cancel=True))
+        failure = await trio.to_thread.run_sync(start)
+        nursery.cancel_scope.cancel()
+    return failure
 
 
 def _start_and_prepare(server: EmbeddedPostgres) -> StartFailed | None:

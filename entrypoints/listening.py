@@ -1,7 +1,10 @@
-"""The sockets that a server listens on, bound before all else, and the certificate and key of HTTPS, checked before the start."""
+"""The sockets that a server listens on, bound before all else, the descriptors that it may have, and the certificate and key of HTTPS,
+checked before the start.
+"""
 
 import errno
 import os
+import resource
 import socket
 import ssl
 import stat
@@ -13,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+import structlog
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509 import Certificate, load_pem_x509_certificates
@@ -23,6 +27,12 @@ from entrypoints.settings_forms import Address
 
 _CERTIFICATE: Final = "POSTERN_TLS_CERTIFICATE"
 _KEY: Final = "POSTERN_TLS_KEY"
+# The limit that is set when there is no hard limit. Some programs that we start go through all descriptors up to the limit, one by one.
+_MOST_DESCRIPTORS: Final = 1 << 20
+# OPEN_MAX of <sys/syslimits.h>.
+_DESCRIPTORS_OF_MACOS: Final = 10_240
+
+log = structlog.get_logger()
 
 
 def require_pair(certificate: Path, key: Path) -> None:
@@ -165,3 +175,24 @@ def _remove_stale(path: Path) -> None:
         except OSError:
             pass
     raise StartFailed(f"unix:{path} is in use by another program; choose another address with POSTERN_BIND")
+
+
+def raise_descriptor_limit() -> None:
+    """Every connection is a descriptor. The usual soft limit of 1024 only protects programs that use select(2)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):
+        # macOS reports no limit, but no process there may have more than OPEN_MAX descriptors.
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, _DESCRIPTORS_OF_MACOS), hard))
+        log.warning("descriptor_limit_not_raised", wanted=wanted, limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def require_certificate(settings: Settings) -> None:
+    """Raises `SettingsError` when the certificate or its key cannot be used."""
+    if settings.tls_certificate is not None and settings.tls_key is not None:
+        require_pair(settings.tls_certificate, settings.tls_key)

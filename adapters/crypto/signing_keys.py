@@ -8,7 +8,7 @@ the key never changes. No token is signed with this key, so that a program that 
 
 import hashlib
 import json
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -22,15 +22,15 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
     EllipticCurvePrivateKey,
     EllipticCurvePublicKey,
     derive_private_key,
-    generate_private_key,
 )
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
-from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa_private_key
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from adapters.crypto.key_pairs import PairsAhead, PrivateKey
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.formats import Json
 from core.domain.identifiers import KeyId
@@ -41,7 +41,6 @@ from ports.crypto import CannotOpen, KeyRing, ServerSecrets
 log = structlog.get_logger()
 
 
-RSA_BITS: Final = 2048
 # In seconds. Known keys that are older than this are read again, so a rotation reaches every process within this time. Until then a process
 # signs with the outgoing key, which every verifier knows.
 _RENEW_AFTER: Final = 30.0
@@ -52,7 +51,6 @@ READING_TAKES_AT_MOST: Final = 3.0
 # The members of a public JWK that the thumbprint covers, by type (RFC 7638 section 3.2).
 _THUMBPRINT_MEMBERS: Final = {"EC": ("crv", "kty", "x", "y"), "RSA": ("e", "kty", "n")}
 
-PrivateKey = EllipticCurvePrivateKey | RSAPrivateKey
 PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
 
@@ -61,13 +59,14 @@ class CryptoKeyMaker:
     must support RS256 (OpenID Connect Core section 15.1). A service can choose ES256 for its ID tokens.
     """
 
-    def __init__(self, keyring: KeyRing) -> None:
+    def __init__(self, keyring: KeyRing, ahead: PairsAhead | None = None) -> None:
         self._keyring = keyring
+        self._ahead = ahead or PairsAhead()
         # Finding two primes takes a good part of a second. One pair at a time is plenty.
         self._limiter = trio.CapacityLimiter(1)
 
     async def make(self, purpose: KeyPurpose, created_at: datetime) -> SigningKey:
-        pair = await trio.to_thread.run_sync(_generate, purpose, limiter=self._limiter)
+        pair = await trio.to_thread.run_sync(self._ahead.take, purpose, limiter=self._limiter)
         jwk = public_jwk(pair)
         key = KeyId(thumbprint(jwk))
         private = pair.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
@@ -99,6 +98,7 @@ class _Known(Frozen):
     """One reading of the stored keys."""
 
     stored: Sequence[SigningKey]
+    current: Mapping[KeyPurpose, SigningKey]
     access: Mapping[str, VerificationKey]
     id_tokens: Mapping[str, VerificationKey]
 
@@ -153,7 +153,7 @@ class KeyCache:
 
     async def signing_key(self, purpose: KeyPurpose) -> tuple[KeyId, PrivateKey]:
         """The current key of the purpose. Raises `Unavailable` while no key is current."""
-        key = in_state((await self._current()).stored, purpose, KeyState.CURRENT)
+        key = (await self._current()).current.get(purpose)
         if key is None:
             raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail=f"no current {purpose.value} key is stored")
         half = self._halves.get(key.id)
@@ -169,8 +169,7 @@ class KeyCache:
             raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail=f"the current {key.purpose.value} key cannot be opened") from error
         pair = await trio.to_thread.run_sync(_load_private_key, private, limiter=self._unseal_limiter)
         half = _SigningHalf(key.id, pair)
-        stored = self._known.stored if self._known is not None else ()
-        current = {known.id for known in stored if known.state is KeyState.CURRENT}
+        current = {known.id for known in self._known.current.values()} if self._known is not None else set()
         # Private halves that no longer sign are dropped from memory.
         self._halves = {id_: other for id_, other in self._halves.items() if id_ in current} | {key.id: half}
         return half
@@ -212,7 +211,10 @@ class KeyCache:
 
 def base64url(data: bytes) -> bytes:
     """Base64url without padding (RFC 7515)."""
-    return urlsafe_b64encode(data).rstrip(b"=")
+    return b2a_base64(data, newline=False).translate(_URL_SAFE).rstrip(b"=")
+
+
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
 def thumbprint(jwk: Mapping[str, Json]) -> str:
@@ -220,12 +222,6 @@ def thumbprint(jwk: Mapping[str, Json]) -> str:
     members = {name: jwk[name] for name in _THUMBPRINT_MEMBERS[str(jwk["kty"])]}
     canonical = json.dumps(members, separators=(",", ":"), sort_keys=True).encode()
     return base64url(hashlib.sha256(canonical).digest()).decode()
-
-
-def _generate(purpose: KeyPurpose) -> PrivateKey:
-    if purpose.algorithm is TokenAlgorithm.ES256:
-        return generate_private_key(SECP256R1())
-    return generate_rsa_private_key(public_exponent=65537, key_size=RSA_BITS)
 
 
 def public_jwk(pair: PrivateKey) -> dict[str, Json]:
@@ -254,15 +250,33 @@ def _understand(stored: Sequence[SigningKey]) -> _Known:
             raise TypeError(f"the published half of {key.id} is not a public key")
         group = access if key.purpose.is_access else id_tokens
         group[key.id] = VerificationKey(key.id, key.purpose.algorithm, public, key.retires_at)
-    return _Known(tuple(stored), access, id_tokens)
+    current = {purpose: one for purpose in KeyPurpose if (one := in_state(stored, purpose, KeyState.CURRENT)) is not None}
+    return _Known(tuple(stored), current, access, id_tokens)
+
+
+# A digest of our own: the library would look up the algorithm of each, which costs more than the digest.
+_HASHED: Final = Prehashed(SHA256())
+_ES256: Final = ECDSA(_HASHED)
+_RS256_PADDING: Final = PKCS1v15()
+_NUMBER: Final = 32
+
+
+def es256(key: EllipticCurvePrivateKey, signed: bytes) -> bytes:
+    """The signature of a token: of its header, a dot and its claims."""
+    # RFC 7518 section 3.4: both numbers in full length, one after the other.
+    r, s = decode_dss_signature(key.sign(hashlib.sha256(signed).digest(), _ES256))
+    return r.to_bytes(_NUMBER) + s.to_bytes(_NUMBER)
+
+
+def rs256(key: RSAPrivateKey, signed: bytes) -> bytes:
+    """As `es256`."""
+    return key.sign(hashlib.sha256(signed).digest(), _RS256_PADDING, _HASHED)
 
 
 HEAD_PURPOSE: Final = "siem_heads"
 HEAD_TYPE: Final = "postern-head+jwt"
 # The number of points of P-256 (FIPS 186-5). A private key is at least 1, and less than this.
 _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-_ES256: Final = ECDSA(SHA256())
-_NUMBER: Final = 32
 
 
 class Es256HeadSigner:
@@ -276,8 +290,7 @@ class Es256HeadSigner:
         key = await self._private_key()
         header = {"alg": "ES256", "kid": thumbprint(public_jwk(key)), "typ": HEAD_TYPE}
         signed = base64url(msgspec.json.encode(header)) + b"." + base64url(msgspec.json.encode(claims))
-        r, s = decode_dss_signature(key.sign(signed, _ES256))
-        return (signed + b"." + base64url(r.to_bytes(_NUMBER) + s.to_bytes(_NUMBER))).decode()
+        return (signed + b"." + base64url(es256(key, signed))).decode()
 
     async def public_key(self) -> Mapping[str, Json]:
         jwk = public_jwk(await self._private_key())

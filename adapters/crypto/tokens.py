@@ -23,12 +23,9 @@ from typing import Any, Final
 
 import jwt
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from adapters.crypto.signing_keys import KeyCache, VerificationKey, base64url
+from adapters.crypto.signing_keys import KeyCache, VerificationKey, base64url, es256, rs256
 from core.domain.errors import TokenExpired, TokenInvalid
 from core.domain.formats import Json
 from core.domain.identifiers import KeyId
@@ -93,12 +90,7 @@ class JwtSigner:
     async def _sign(self, purpose: KeyPurpose, claims: Mapping[str, Json], token_type: str = _TYPE) -> str:
         key, private_key = await self._keys.signing_key(purpose)
         signed = _header(purpose.algorithm, key, token_type) + b"." + base64url(_encode_claims(claims))
-        if isinstance(private_key, EllipticCurvePrivateKey):
-            # RFC 7518 section 3.4: both numbers in full length, one after the other.
-            r, s = decode_dss_signature(private_key.sign(signed, _ES256))
-            signature = r.to_bytes(_ES256_NUMBER) + s.to_bytes(_ES256_NUMBER)
-        else:
-            signature = private_key.sign(signed, _RS256_PADDING, _SHA256)
+        signature = es256(private_key, signed) if isinstance(private_key, EllipticCurvePrivateKey) else rs256(private_key, signed)
         return (signed + b"." + base64url(signature)).decode("ascii")
 
 
@@ -112,10 +104,6 @@ def _header(algorithm: str, key: KeyId, token_type: str) -> bytes:
 
 
 _encode_claims: Final = msgspec.json.Encoder().encode
-_SHA256: Final = SHA256()
-_ES256: Final = ECDSA(_SHA256)
-_ES256_NUMBER: Final = 32
-_RS256_PADDING: Final = PKCS1v15()
 
 
 class _Verified(Frozen):

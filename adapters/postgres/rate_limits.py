@@ -1,7 +1,7 @@
 """The shared half of a rate limit: token buckets as rows, by the database's clock."""
 
-from collections.abc import Sequence
-from typing import Final, LiteralString
+from collections.abc import Mapping, Sequence
+from typing import Final, LiteralString, cast
 
 from adapters.postgres.statements import OnPool, Transaction, ask, tell
 from core.domain.rate_limits import Place, RateLimit
@@ -100,6 +100,11 @@ TAKE_WANTED: Final = """
            )
  returning limit_name, key, wait
 """
+
+# The columns that it returns, and their types.
+TAKEN: Final = cast(
+    "Mapping[LiteralString, LiteralString]", dict(zip(_Taken.__annotations__, ("text", "text", "double precision"), strict=True))
+)
 
 # One token of one bucket.
 TAKE: Final[LiteralString] = f"""

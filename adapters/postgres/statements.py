@@ -17,8 +17,10 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any, Final, LiteralString, NoReturn, TypeVar
 
+import msgspec
 import trio
 from psycopg.rows import kwargs_row
+from psycopg.types.json import set_json_loads
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
@@ -124,6 +126,8 @@ async def ask_for_many(
     with translated():
         async with pool.connection() as connection:
             cursor = connection.cursor(row_factory=kwargs_row(row))
+            # The same values as by `json`, in a tenth of the time.
+            set_json_loads(msgspec.json.decode, cursor)
             with statement_span(statement):
                 await cursor.execute(statement, parameters, prepare=True)
             while True:

@@ -33,6 +33,8 @@ def one_line(text: str) -> str:
     """The text without line breaks and other control characters. Characters that change the direction of writing go too: a name must not
     rearrange the sentence around it. Characters that join letters in some scripts stay. Empty when nothing visible is left.
     """
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())  # the same, without a look at each letter
     line = " ".join("".join(letter for letter in text if letter.isspace() or letter in _JOINERS or not _is_control(letter)).split())
     return line if any(map(_is_visible, line)) else ""
 

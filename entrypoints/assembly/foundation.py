@@ -8,6 +8,7 @@ from importlib.metadata import version
 import psycopg
 import structlog
 
+from adapters.crypto.key_pairs import PairsAhead
 from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.crypto.signed_by_others import JwtKeyProofs
 from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
@@ -187,7 +188,7 @@ class _Calling(Frozen):
 
 
 @asynccontextmanager
-async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
+async def open_foundation(settings: Settings, ahead: PairsAhead | None = None) -> AsyncIterator[Foundation]:
     """Needs the address of the database, but not the database itself: while the database is down, each use of it raises `Unavailable`."""
     metrics, keyring, mail, names = PrometheusMetrics(), key_ring(settings), mail_transport(settings), SystemNames()
     dialer = guarded_dialer(settings, names)
@@ -209,7 +210,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         except psycopg.OperationalError as error:
             log.warning("database_away", error=" ".join(str(error).split()))
         doorbell = PostgresDoorbell(target, pool, application_name=f"{APPLICATION_NAME} {_version()}")
-        yield _assembled(settings, metrics, keyring, mail, calling=calling, pool=pool, doorbell=doorbell)
+        yield _assembled(settings, metrics, keyring, mail, calling=calling, pool=pool, doorbell=doorbell, ahead=ahead)
     finally:
         for client in (calling.outbound, calling.operators_outbound, calling.inside, calling.direct):
             await client.aclose()
@@ -225,6 +226,7 @@ def _assembled(
     calling: _Calling,
     pool: Pool,
     doorbell: PostgresDoorbell,
+    ahead: PairsAhead | None,
 ) -> Foundation:
     system = System(SystemClock(), SystemIds(), SystemSecrets())
     clock = system.clock
@@ -259,14 +261,22 @@ def _assembled(
         outbound_reach=OutboundReach(clock),
         hook_waits=HookWaits(clock),
         tracing=tracing(settings, calling.direct, metrics, clock, _version()),
-        **_keys(settings, pool, keyring, clock, new_unit_of_work),
+        **_keys(settings, pool, keyring, clock, new_unit_of_work, ahead=ahead),
         **_calls(settings, calling, pool, keyring, clock),
     )
 
 
-def _keys(settings: Settings, pool: Pool, keyring: AesGcmKeyRing, clock: Clock, new_unit_of_work: UnitOfWorkFactory) -> PartsByName:
+def _keys(
+    settings: Settings,
+    pool: Pool,
+    keyring: AesGcmKeyRing,
+    clock: Clock,
+    new_unit_of_work: UnitOfWorkFactory,
+    *,
+    ahead: PairsAhead | None,
+) -> PartsByName:
     known_keys = KeyCache(stored(new_unit_of_work), keyring)
-    signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
+    signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring, ahead), clock, known_keys)
     server_secrets = PostgresServerSecrets(pool, keyring, clock)
     return {
         "server_secrets": server_secrets,

@@ -31,7 +31,7 @@ from ops.bench.filling.fill import Person
 from ops.bench.filling.serving_people import ASKING, SIGNING_IN, Revised, credentials, serve_people, sign_in_all
 from ops.bench.harness import Case, Options, directory, generate, tool
 from ops.bench.load import Target
-from ops.bench.paired import WITH_POSTGRES, Contestant, Turn, check, each_once, ratio, take_turns
+from ops.bench.paired import UNHASHED_WITH_POSTGRES, WITH_POSTGRES, Contestant, check, each_once, ratio, take_turns
 from ops.bench.report import ROOT, Bar, Figure, at_most
 from ops.bench.shared_postgres import shared_postgres
 from ops.bench.upstream import make_accounts, sign_ins
@@ -90,7 +90,7 @@ async def signin(revision: str, turns: int, options: Options) -> Sequence[Figure
         ),
         Figure(f"this tree against {revision}: CPU per sign-in besides hashing", ratio(ours, before, UNHASHED)),
         Figure(f"this tree against {revision}: PostgreSQL's CPU per sign-in", ratio(ours, before, POSTGRES)),
-        Figure(f"this tree against {revision}: both", ratio(ours, before, _unhashed_with_postgres), bar=_bar(options)),
+        Figure(f"this tree against {revision}: both", ratio(ours, before, UNHASHED_WITH_POSTGRES), bar=_bar(options)),
         Figure("sign-ins that failed", ours.failures + before.failures, bar=at_most(0)),
     ]
 
@@ -247,10 +247,6 @@ async def _write(one: Revised, lines: Sequence[str]) -> None:
 def _bar(options: Options) -> Bar | None:
     """The bar that the command line sets for each ratio of both."""
     return None if options.bar is None else at_most(options.bar)
-
-
-def _unhashed_with_postgres(turn: Turn) -> float:
-    return turn.unhashed + turn.postgres
 
 
 def _signing_in(one: Revised, seconds: float) -> Contestant:

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=200, help="rounds of redeeming each single-use thing (default %(default)s)")
     parser.add_argument("--no-record", action="store_true", help="leave docs/benchmarks.md alone")
     parser.add_argument("--pairs", type=int, default=500, help="pairs of each comparison in time (default %(default)s)")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_intermixed_args(arguments)
     _refuse_unknown(parser, chosen.cases, CASES)
     if chosen.list:
         return _list(CASES)
@@ -50,7 +50,7 @@ def _against(arguments: Sequence[str]) -> int:
     _name_cases(parser, against.CASES, seconds=2.0)
     parser.add_argument("--turns", type=int, default=15, help="loads of each of the two (default %(default)s)")
     parser.add_argument("--bar", type=float, help="exit with 1 if a ratio of processor time, PostgreSQL's too, is larger")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_intermixed_args(arguments)
     _refuse_unknown(parser, chosen.cases, against.CASES)
     if chosen.list:
         return _list(against.CASES)
@@ -96,11 +96,13 @@ def _status(outcomes: Iterable[Outcome]) -> int:
 
 
 async def _run(cases: Mapping[str, Case], options: Options) -> list[Outcome]:
-    outcomes = []
+    outcomes, began = [], trio.current_time()
     for name, case in cases.items():
         complain(f"{name} …")
+        started = trio.current_time()
         outcomes.append(await _outcome(name, case, options))
-        complain(table(outcomes[-1:]))
+        complain(f"{table(outcomes[-1:])}\n{name}: {trio.current_time() - started:.0f} s")
+    complain(f"All of it took {(trio.current_time() - began) / 60:.0f} minutes.")
     return outcomes
 
 

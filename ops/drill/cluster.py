@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.embedded import APPLICATION, BINARIES, PORT, EmbeddedPostgres
 from ops.bench import processes
+from ops.bench.filling.fill import may_fill
 from ops.drill.cables import Cable
 from ops.free_ports import free_port
 
@@ -247,6 +248,7 @@ def _make_role(node: Node, name: str, rights: LiteralString, password: str) -> N
 def _make_database(node: Node, password: str) -> None:
     _make_role(node, APPLICATION, "login", password)
     node.ask(sql.SQL("create database {0} owner {0}").format(sql.Identifier(APPLICATION)))
+    node.ask(may_fill(APPLICATION))
 
 
 @contextmanager

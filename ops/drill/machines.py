@@ -27,6 +27,7 @@ import trio
 import yaml
 
 from ops.bench import processes
+from ops.bench.filling.fill import may_fill
 from ops.bench.harness import COMMAND, READY, Server, directory, environment_of, ring
 from ops.bench.receivers import Receivers, receivers
 from ops.bench.report import ROOT, Figure, Outcome, at_most, busyness, complain, machine, table
@@ -444,6 +445,7 @@ async def standing(place: Path, *, processes_of_each: int = 2) -> AsyncIterator[
 
 async def filled(daemon: Daemon, database: Patroni, sink: Receivers, strangers: int) -> Material:
     """People and a directory, written by the role that owns the tables, to the primary."""
+    await trio.to_thread.run_sync(database.ask, may_fill("postern_owner"))
     owner = {"POSTERN_DATABASE_URL": database.url_of("postern_owner")}
     return await prepared(replace(daemon.running, settings={**daemon.running.settings, **owner}), sink, strangers=strangers)
 

@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+from ops.bench.record import outdated
 from ops.pictures import OLD, are_as_pages_are
 
 # It names the image of the release, by version and digest.
@@ -29,6 +30,7 @@ COPIES: Final[Mapping[str, tuple[str, ...]]] = {
     KUSTOMIZATION: (r"newTag: (\d+\.\d+\.\d+)",),
 }
 _SOURCE: Final = ("pyproject.toml", r'^version = "(\d+\.\d+\.\d+)"')
+FIGURES: Final = "docs/benchmarks.md"
 _NEXT: Final = "## Unreleased\n"
 
 
@@ -48,6 +50,10 @@ def release(tree: Path, version: str, today: date, digest_of_image: Callable[[Pa
     waiting = ", ".join(due())
     _require(not waiting, f"run make check-all, and commit what it writes: nobody has seen this green as it is now: {waiting}")
     _require(are_as_pages_are(tree), OLD)
+    if old := outdated((tree / FIGURES).read_text(encoding="utf-8"), today):
+        told = "\n".join(["figures that are older than thirty days:", *old])
+        _require(_only_mends(version, current), f"run make bench and what {FIGURES} names, and commit it, for {told}")
+        print(f"{FIGURES} has {told}")
     written = {name: _with_version(tree / name, patterns, version) for name, patterns in {**COPIES, _SOURCE[0]: (_SOURCE[1],)}.items()}
     written["CHANGELOG.md"] = _with_part((tree / "CHANGELOG.md").read_text(), f"{version} ({today.isoformat()})")
     for name, text in written.items():
@@ -96,6 +102,11 @@ def _with_part(changelog: str, heading: str) -> str:
     before, _, after = changelog.partition(_NEXT)
     _require(after.partition("\n## ")[0].strip(), "the changelog has nothing under “Unreleased”")
     return f"{before}{_NEXT}\n## {heading}\n{after}"
+
+
+def _only_mends(version: str, current: str) -> bool:
+    """A patch version: it brings nothing that could be measured anew."""
+    return _numbers(version)[:2] == _numbers(current)[:2]
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -13,11 +13,12 @@ from typing import Final
 
 from adapters.postgres.federation.authorization_codes import REDEEM_CODE
 from adapters.postgres.functions import written
+from adapters.postgres.identity.proofs.sign_in import FIND_ATTEMPT, LAST_LOOK
 from adapters.postgres.identity.sessions.refresh_tokens import ROTATE_REFRESH_TOKEN
 from ops.written.views import VIEWS, columns_of, migrations, with_columns
 
 FILE: Final = Path(__file__).resolve().parents[2] / "adapters" / "postgres" / "schema" / "replaceable.sql"
-FUNCTIONS: Final = (REDEEM_CODE, ROTATE_REFRESH_TOKEN)
+FUNCTIONS: Final = (REDEEM_CODE, ROTATE_REFRESH_TOKEN, FIND_ATTEMPT, LAST_LOOK)
 
 
 def main() -> int:

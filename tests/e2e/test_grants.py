@@ -13,11 +13,16 @@ from psycopg.conninfo import make_conninfo
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres import grants
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.proofs.sign_in import LAST_LOOK, PostgresAttempts
 from adapters.postgres.migrate import migrate, shipped_views_and_functions
+from core.domain.identity.devices import Client, DeviceType, UserAgent
+from core.domain.identity.risk import Approach
+from core.domain.identity.sign_in import LastLook, ServiceName
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM
 from core.domain.services.services import SignInPolicy
 from tests.adapters.postgres.conftest import make_store
-from tests.adapters.postgres.visits import WORLD, Case, arrange, redeem
+from tests.adapters.postgres.visits import ADA, APP, WORLD, Case, arrange, redeem
 from tests.e2e.postern import command
 
 
@@ -227,6 +232,33 @@ async def is_redeemed(url: str) -> bool:
         return await redeem(make_store(url, pool), SYSTEM)
     finally:
         await pool.aclose()
+
+
+def test_a_sign_in_is_looked_up_and_confirmed_with_these_rights_and_no_others(scene: UngrantedDatabase) -> None:
+    scene.run("revoke execute on all functions in schema public from public")
+    with psycopg.connect(scene.as_role(scene.owner), autocommit=True) as connection:
+        connection.execute(WORLD.encode())
+        arrange(connection, Case(SignInPolicy.ASSIGNED, "own", "person"))
+    scene.grant()
+    scene.run(f"revoke execute on function {LAST_LOOK.name} from {scene.app}")
+    assert f"may not execute {LAST_LOOK.name}: `postern grants` prints" in scene.doctor()[1]["grants"][1]
+    scene.grant()
+    assert trio.run(is_confirmed, scene.as_role(scene.app))
+
+
+async def is_confirmed(url: str) -> bool:
+    pool = Pool(url, max_size=1)
+    await pool.open()
+    try:
+        store = make_store(url, pool)
+        approach = Approach(Client("192.0.2.1", ""), UserAgent(DeviceType.BROWSER, None, None, None, None))
+        attempt = await PostgresAttempts(pool).find(Email("ada@example.org"), approach, ServiceName("acme", "app"))
+        async with store.unit_of_work() as uow:
+            confirmed = await uow.sign_ins.confirm(LastLook(user=ADA, service=APP))
+    finally:
+        await pool.aclose()
+    found = attempt.named is not None and attempt.named.account.id == ADA
+    return found and confirmed is not None and confirmed.destination is not None and confirmed.destination.admits
 
 
 def test_grants_for_nobody_and_for_the_owner_are_refused(scene: UngrantedDatabase) -> None:

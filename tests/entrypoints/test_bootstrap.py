@@ -164,6 +164,6 @@ def test_what_is_no_proxy_is_refused(tmp_path: Path, value: str) -> None:
 
 def test_a_start_loads_no_library_that_only_some_installations_or_requests_need() -> None:
     rare = {"lxml", "xmlsec", "segno", "maxminddb", "tqdm", "ua_parser", "dns", "yaml", "fido2"}
-    code = f"import sys, entrypoints.cli.serve, entrypoints.http.application; print({rare!r} & set(sys.modules))"
+    code = f"import sys, entrypoints.cli.serve, entrypoints.serving, entrypoints.http.application; print({rare!r} & set(sys.modules))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "set()"

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from entrypoints import daemon
+from entrypoints import daemon, listening
 from entrypoints.checks import Verdict
 from entrypoints.checks import certificate as certificate_check
 from entrypoints.cli.main import main
@@ -34,14 +34,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 def refusal(certificate: Path, key: Path) -> str:
     settings = read({"POSTERN_TLS_CERTIFICATE": str(certificate), "POSTERN_TLS_KEY": str(key)})
     with pytest.raises(SettingsError) as caught:
-        daemon.require_certificate(settings)
+        listening.require_certificate(settings)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_a_pair_that_fits_is_taken_and_none_is_needed(made: Certificates) -> None:
-    daemon.require_certificate(read({"POSTERN_TLS_CERTIFICATE": str(made.certificate), "POSTERN_TLS_KEY": str(made.key)}))
-    daemon.require_certificate(read({}))
+    listening.require_certificate(read({"POSTERN_TLS_CERTIFICATE": str(made.certificate), "POSTERN_TLS_KEY": str(made.key)}))
+    listening.require_certificate(read({}))
 
 
 def test_the_metrics_tell_the_end_of_the_certificate_that_is_served(made: Certificates) -> None:

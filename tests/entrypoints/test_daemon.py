@@ -14,7 +14,7 @@ from trio.testing import MockClock
 from adapters.metrics import PrometheusMetrics
 from adapters.system import SystemSecrets
 from core.domain.errors import Unavailable
-from entrypoints import daemon
+from entrypoints import daemon, listening
 from entrypoints.failures import StartFailed
 from entrypoints.settings import read
 from entrypoints.signals import Stopping
@@ -105,9 +105,9 @@ def limits() -> Iterator[tuple[int, int]]:
 def test_the_descriptor_limit_is_raised_as_far_as_it_may(limits: tuple[int, int]) -> None:
     _, hard = limits
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
-    daemon.raise_descriptor_limit()
+    listening.raise_descriptor_limit()
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(hard, 1 << 20) if hard > 0 else 1 << 20, hard)
-    daemon.raise_descriptor_limit()
+    listening.raise_descriptor_limit()
 
 
 def test_a_system_that_promises_more_descriptors_than_it_gives_gets_what_it_has(monkeypatch: pytest.MonkeyPatch, log: CapturedLog) -> None:
@@ -121,7 +121,7 @@ def test_a_system_that_promises_more_descriptors_than_it_gives_gets_what_it_has(
 
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (limits[0], resource.RLIM_INFINITY))
     monkeypatch.setattr(resource, "setrlimit", set_limit)
-    daemon.raise_descriptor_limit()
+    listening.raise_descriptor_limit()
     assert limits == [10_240]
     (entry,) = log.events("descriptor_limit_not_raised")
     assert entry["limit"] == 10_240

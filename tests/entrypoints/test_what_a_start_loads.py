@@ -9,14 +9,14 @@ from tests.places import ROOT
 
 _LOADED: Final = """
 import json, sys
-import entrypoints.cli.main, entrypoints.cli.serve
+import entrypoints.cli.main, entrypoints.cli.serve, entrypoints.serving
 from entrypoints.http.application import HttpSettings, PosternApplication
 PosternApplication(None, HttpSettings(base_url="http://postern.test", frontend_url="http://postern.test", version="0"))
 print(json.dumps(sorted(sys.modules)))
 """
 _FAMILIES: Final = {"core", "ports", "adapters", "actors", "entrypoints"}
 # 843 when this was written. Whoever raises it says in the commit what the new modules are for at every start.
-_MOST: Final = 920
+_MOST: Final = 922
 # What few installations use, or what only a command does.
 _AT_FIRST_USE: Final = {
     "lxml",

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
 import psycopg
@@ -24,7 +25,7 @@ from ops.bench.cases.timing import signed_rank
 from ops.bench.filling.fill import fill, grow
 from ops.bench.harness import generate
 from ops.bench.load import Broken, Client, NotLoopback, Tally, Target, drive, fetch, percentile
-from ops.bench.record import PAGE, kept_rows, record, renewed
+from ops.bench.record import COMMANDS, PAGE, kept_rows, outdated, record, renewed
 from ops.bench.report import Figure, Outcome, at_least, at_most, hardware, machine, table
 from tests.patience import PATIENCE
 from tests.tools import needs
@@ -348,6 +349,36 @@ def test_the_page_tells_of_one_machine(kept: Kept) -> None:
     assert set(kept.rows()) == {("start", "to ready")}
     assert f"Machine: {hardware()}.\n" in kept.page.read_text()
     assert "Another processor" not in kept.page.read_text()
+
+
+def test_the_page_begins_with_what_postern_costs_beside_others(kept: Kept) -> None:
+    kept.page.write_text(PAGE_BEFORE.replace("How to read it.", "In short.\n\n| against | what |\n|-|-|\n| one | old |\n\nRepeat it so."))
+    both = Figure("code to tokens against oidc-provider, done alike, CPU, PostgreSQL's too", 1.234, bar=at_most(1.15))
+    kept.record([Outcome("providers", [both, Figure("code to tokens against oidc-provider, CPU", 0.9, bar=at_most(0.8))])])
+    first, second = (kept.page.read_text().partition("\n## ")[at] for at in (0, 2))
+    assert [line.split(" | ")[:3] for line in first.splitlines() if line.startswith("| oidc")] == [
+        ["| oidc-provider", "code to tokens", "1.23".ljust(58)]
+    ]
+    assert "| one | old" not in first
+    assert "Repeat it so." in first
+    assert second.count("PostgreSQL's too") == 1
+    before = kept.page.read_text()
+    kept.record([Outcome("start", skipped="not today")])
+    assert kept.page.read_text() == before
+
+
+def test_each_line_of_the_page_is_of_a_case_that_there_is() -> None:
+    measured = set(re.findall(r"^\| (\w+) ", PAGE.read_text(encoding="utf-8").partition("\n## ")[2], re.MULTILINE)) - {"case"}
+    assert measured - {*CASES, *(command.removeprefix("ops.drill ") for command in COMMANDS.values())} == set()
+
+
+def test_a_figure_is_outdated_after_thirty_days_or_without_a_day(kept: Kept) -> None:
+    text = kept.page.read_text().replace("80.9 MiB | ≤ 110 | yes    | 2026-01-01", "80.9 MiB | ≤ 110 | yes    | 2026-01-02")
+    assert outdated(text, date(2026, 1, 31)) == []
+    assert [line.partition(",")[0] for line in outdated(text, date(2026, 2, 1))] == ["start", "start", "seat"]
+    assert outdated(text.replace("2026-01-02, 1234567", ""), date(2026, 1, 31)) == [
+        "memory, resident, idle: 80.9 MiB, measured nobody knows when"
+    ]
 
 
 def test_the_page_of_this_tree_stays_as_it_is_when_nothing_was_measured() -> None:

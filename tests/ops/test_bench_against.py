@@ -1,17 +1,18 @@
 """The instruments of a comparison with an earlier commit: they serve that commit's own code, and compare latencies in blocks."""
 
 import subprocess
+from collections.abc import Mapping, Sequence
 from itertools import cycle, repeat
 from pathlib import Path
 
 import pytest
 import trio
 
-from ops.bench import against
+from ops.bench import against, running
 from ops.bench.__main__ import main
 from ops.bench.alternating import Refused, alternate
-from ops.bench.harness import DidNotStart, serving
-from ops.bench.report import ROOT
+from ops.bench.harness import Case, DidNotStart, Options, serving
+from ops.bench.report import ROOT, Outcome
 from tests.ops.test_bench import always_ok, answering
 
 
@@ -55,6 +56,28 @@ def test_every_comparison_says_what_it_does(capsys: pytest.CaptureFixture[str]) 
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(against.CASES)
     assert all(len(line.split()) > 5 for line in lines)
+
+
+@needs_git
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--turns", "3", "HEAD", "codes", "--seconds", "1", "refresh"],
+        ["HEAD", "--turns", "3", "codes", "refresh", "--seconds", "1"],
+        ["HEAD", "codes", "refresh", "--turns", "3", "--seconds", "1"],
+    ],
+    ids=["around", "before the cases", "after the cases"],
+)
+def test_options_stand_before_or_after_the_comparisons(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[list[str], float]] = []
+
+    def measured(cases: Mapping[str, Case], options: Options) -> list[Outcome]:
+        asked.append((list(cases), options.seconds))
+        return []
+
+    monkeypatch.setattr(running, "_measured", measured)
+    assert main(["against", *words]) == 0
+    assert asked == [(["against codes", "against refresh"], 1.0)]
 
 
 async def test_a_server_that_is_slower_is_told_apart_by_alternating_blocks() -> None:

@@ -20,6 +20,8 @@ def test_services_are_grown_with_all_that_belongs_to_them(database_url: str) -> 
         counts = {"users": 5_000, "organizations": 3, "services": 25, "plans": 25, "api_keys": 50, "service_users": 5_000 + 24 * 200}
         assert {table: one(f"select count(*) from {table}") for table in counts} == counts
         assert one("select array_agg(distinct user_count order by user_count)::text from services") == "{200,5000}"
+        # They came by their own act: whom others only listed has no key.
+        assert one("select count(*) from service_users where own_since is null") == 0
         # By these marks a query finds a page in the middle of many users.
         assert one("select count(*) from service_user_marks where service_id = %s", customers[0].service) == 5
         assert one("select sum(users) from service_user_marks") == counts["service_users"]

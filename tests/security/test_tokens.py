@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key a
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm
 
-from adapters.crypto.signing_keys import PrivateKey
+from adapters.crypto.key_pairs import PrivateKey
 from adapters.crypto.tokens import LARGEST_TOKEN, JwtSigner, JwtVerifier
 from core.domain.errors import TokenExpired, TokenInvalid
 from core.domain.tokens import KeyPurpose, TokenAlgorithm

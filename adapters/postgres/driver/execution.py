@@ -224,7 +224,8 @@ class Execution(Generic[T]):
         prepared.validate(key, Prepare.YES, name, results)
         self._check_results(results)
         self._set_results(results)
-        yield from prepared.maintain_gen(connection)
+        if prepared.is_untidy:
+            yield from prepared.maintain_gen(connection)
 
     def queue(self, pipeline: "Pipeline") -> None:
         connection = self._conn

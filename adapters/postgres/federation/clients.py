@@ -46,6 +46,11 @@ log = structlog.get_logger()
 _Presented = tuple[ClientId, bytes | None]
 
 
+# Faster than a call of the class, for look-ups of every request.
+_SERVICE_TYPES: Final = {one.value: one for one in ServiceType}
+_ALGORITHMS: Final = {one.value: one for one in TokenAlgorithm}
+
+
 class ClientRow(NamedTuple):
     """The columns of `CLIENT`."""
 
@@ -76,9 +81,9 @@ class ClientRow(NamedTuple):
             service=service,
             organization=organization,
             organization_is_active=self.organization_is_active,
-            service_type=ServiceType(self.service_type),
-            id_token_algorithm=TokenAlgorithm(self.id_token_alg),
-            access_token_algorithm=TokenAlgorithm(self.access_token_alg),
+            service_type=_SERVICE_TYPES[self.service_type],
+            id_token_algorithm=_ALGORITHMS[self.id_token_alg],
+            access_token_algorithm=_ALGORITHMS[self.access_token_alg],
             keys=self.jwks,
             has_secret=self.has_secret,
             secret=None if self.secret is None else ClientSecretId(self.secret),

@@ -93,7 +93,7 @@ def awaits_role(organization: LiteralString) -> LiteralString:
 
 
 # A person whom the organization has removed comes back only if the organization invites them. Nobody asks to join twice.
-_COULD_JOIN: Final[LiteralString] = f"""
+COULD_JOIN: Final[LiteralString] = f"""
            realms.join_policy <> 'off' and {is_verified_for("realms.org_id")} and not users.is_platform_owner
        and not exists (select from memberships where memberships.org_id = realms.org_id and memberships.user_id = users.id)
        and not {was_turned_away("realms.org_id")}
@@ -105,13 +105,13 @@ _COULD_JOIN: Final[LiteralString] = f"""
                   and (join_requests.status <> 'pending' or realms.join_policy = 'ask')
            )"""
 
-_OF_REALM: Final = """
+OF_REALM: Final = """
            homes.id as realm_organization_id, homes.slug as realm_organization_slug, realms.login_policy as realm_policy,
            realms.shared_provider as realm_shared_provider, realms.own_provider as realm_own_provider"""
 
 # Columns of a statement that reads `users`, and joins `JOIN_REALM`.
-REALM_OF_USER: Final[LiteralString] = f"""{_OF_REALM},
-           {_COULD_JOIN} as realm_joins"""
+REALM_OF_USER: Final[LiteralString] = f"""{OF_REALM},
+           {COULD_JOIN} as realm_joins"""
 
 # The same columns, for a statement that must also know whether the organization has its own client at the shared provider.
 REALM_AND_CLIENT: Final[LiteralString] = f"""{REALM_OF_USER},
@@ -122,14 +122,14 @@ REALM_AND_CLIENT: Final[LiteralString] = f"""{REALM_OF_USER},
            ) as realm_has_client"""
 
 # Only an active organization decides, and only about a domain that it has proved.
-_REALMS: Final = """
+REALMS: Final = """
            domain_routes as realms
       join organizations as homes on homes.id = realms.org_id and homes.status = 'active'"""
-_IS_REALM: Final = "realms.domain = %(mail_domain)s and realms.verified_at is not null"
+IS_REALM: Final = "realms.domain = %(mail_domain)s and realms.verified_at is not null"
 
-JOIN_REALM: Final[LiteralString] = f"left join ({_REALMS}) on {_IS_REALM}"
+JOIN_REALM: Final[LiteralString] = f"left join ({REALMS}) on {IS_REALM}"
 
-_FIND: Final[LiteralString] = f"select {_OF_REALM}, false as realm_joins from {_REALMS} where {_IS_REALM}"
+_FIND: Final[LiteralString] = f"select {OF_REALM}, false as realm_joins from {REALMS} where {IS_REALM}"
 
 _FIND_OF_USER: Final[LiteralString] = f"select {REALM_AND_CLIENT} from users {JOIN_REALM} where users.id = %(user)s"
 

@@ -1,4 +1,4 @@
--- edition 14
+-- edition 15
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -854,32 +854,34 @@ create or replace function risk_rules_asked(person uuid, entered uuid) returns j
 declare
     of_installation jsonb;
 begin
-    select jsonb_build_array(
-               jsonb_build_object(
-                   'organization', null,
-                   'policies', policies,
-                   'exceptions', exceptions,
-                   'is_own', true,
-                   'role', (select 'platform_owner' from users where id = person and is_platform_owner),
-                   'teams', '[]'::jsonb,
-                   'seen', array(
-                       select jsonb_build_array(extract(epoch from created_at), country, device_id, null, spot)
-                         from (
-                                  select *
-                                    from login_events
-                                   where user_id = person and success and not flagged
-                                   order by id desc
-                                   limit 200
-                              ) as latest
-                        where country is not null or spot is not null
-                        order by id desc
-                        limit 1
+    if exists (select from installation_risk_policies where counts_since is not null) then
+        select jsonb_build_array(
+                   jsonb_build_object(
+                       'organization', null,
+                       'policies', policies,
+                       'exceptions', exceptions,
+                       'is_own', true,
+                       'role', (select 'platform_owner' from users where id = person and is_platform_owner),
+                       'teams', '[]'::jsonb,
+                       'seen', array(
+                           select jsonb_build_array(extract(epoch from created_at), country, device_id, null, spot)
+                             from (
+                                      select *
+                                        from login_events
+                                       where user_id = person and success and not flagged
+                                       order by id desc
+                                       limit 200
+                                  ) as latest
+                            where country is not null or spot is not null
+                            order by id desc
+                            limit 1
+                       )
                    )
                )
-           )
-      into of_installation
-      from installation_risk_policies
-     where counts_since is not null;
+          into of_installation
+          from installation_risk_policies
+         where counts_since is not null;
+    end if;
     if not exists (select from all_organizations where id = entered and risk_counts_since is not null)
        and not exists (
                select
@@ -1838,5 +1840,566 @@ begin
 ) into subscription from (select rotate_refresh_token_11.user_id as id) as users, (select rotate_refresh_token_11.service_id as id) as services;
         end if;
     end if;
+    return next;
+end $$;
+
+-- Takes a guess, and then finds all that a sign-in needs before the password is checked.
+create or replace function find_attempt_15(
+        given_email_key text, given_mail_domain text, given_account_key text, given_account_limit text, given_account_burst double
+        precision, given_account_pace double precision, given_device_digest bytea, given_trust_digest bytea, given_device_limit text,
+        given_device_burst double precision, given_device_pace double precision, given_device_type text, given_device_browser text,
+        given_device_os text, given_device_history integer, given_guess_kinds text[], given_guess_slots integer[], given_guess_keys
+        text[], given_guess_failures integer[], given_guess_spreads integer[], given_guess_hour timestamptz, given_organization_slug text,
+        given_service_slug text, given_application_organization uuid, given_application_service uuid
+    )
+    returns table (
+        limit_name text, key text, wait double precision, id uuid, email text, is_platform_owner boolean, email_verified_at timestamptz,
+        deactivated_at timestamptz, created_at timestamptz, language text, address_vouched_by text, password_hash text, mfa_enabled
+        boolean, knowledge jsonb, breached_at_sign_in text, pressure double precision, realm_organization_id uuid, realm_organization_slug
+        text, realm_policy text, realm_shared_provider text, realm_own_provider uuid, realm_joins boolean, service_id uuid, service_slug
+        text, organization_id uuid, organization_slug text, organization_is_active boolean, is_agent boolean, binds_tokens boolean,
+        may_know_of_failures boolean
+    )
+    language plpgsql volatile security invoker
+    set search_path = public, pg_temp set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+declare
+    known uuid;
+    users record;
+    realms record;
+begin
+    if given_device_digest is not null then
+        select devices.id
+          into known
+          from devices
+          join users on users.id = devices.user_id
+         where devices.token_digest = given_device_digest and devices.revoked_at is null and users.email_key = given_email_key;
+    end if;
+    with wanted as (
+             select case when known is null then given_account_limit else given_device_limit end as limit_name,
+                    coalesce(known::text, given_account_key) as key,
+                    case when known is null then given_account_burst else given_device_burst end as burst,
+                    case when known is null then given_account_pace else given_device_pace end as pace
+         )
+    insert into rate_limit_buckets as bucket (limit_name, key, tokens, at, wait, full_at)
+    select wanted.limit_name, wanted.key, wanted.burst - 1, clock.at, 0, clock.at + wanted.pace * interval '1 second'
+      from wanted
+     cross join (select clock_timestamp() as at) as clock
+     order by wanted.limit_name, wanted.key
+        on conflict (limit_name, key) do update
+       set (tokens, at, wait, full_at) = (
+               select after.tokens, after.at, after.wait, after.at + (measure.burst - after.tokens) * measure.pace * interval '1 second'
+                 from (
+                          select excluded.tokens + 1 as burst,
+                                 extract(epoch from excluded.full_at - excluded.at)::double precision as pace,
+                                 greatest(bucket.at, clock_timestamp()) as at
+                      ) as measure
+                cross join lateral (
+                          select measure.at,
+                                 least(
+                                     measure.burst,
+                                     bucket.tokens + extract(epoch from measure.at - bucket.at)::double precision / measure.pace
+                                 ) as tokens
+                      ) as before
+                cross join lateral (
+                          select before.at,
+                                 before.tokens - case when before.tokens >= 1 then 1 else 0 end as tokens,
+                                 case when before.tokens >= 1 then 0 else (1 - before.tokens) * measure.pace end as wait
+                      ) as after
+           )
+ returning limit_name, key, wait
+      into limit_name, key, wait;
+    select users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by, users.email_key, users.password_hash
+      into users
+      from users
+     where users.email_key = given_email_key;
+    id := users.id;
+    email := users.email;
+    is_platform_owner := users.is_platform_owner;
+    email_verified_at := users.email_verified_at;
+    deactivated_at := users.deactivated_at;
+    created_at := users.created_at;
+    language := users.language;
+    address_vouched_by := users.address_vouched_by;
+    password_hash := users.password_hash;
+    users.id := coalesce(id, '00000000-0000-0000-0000-000000000000');
+    if given_device_digest is null then
+        select (
+               exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null)
+            or exists (select from passkeys where passkeys.user_id = users.id and passkeys.second_factor_since is not null)
+           ), (
+               select min(organizations.breached_at_sign_in)
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = users.id and memberships.own_since is not null and organizations.status = 'active'
+           ), (
+    select jsonb_build_object(
+               'by_agent', (
+                   select jsonb_build_object('id', devices.id, 'trusted_until', extract(epoch from devices.trusted_until))
+                     from devices
+                    where devices.user_id = users.id
+                      and devices.revoked_at is null
+                      and devices.device_type = given_device_type
+                      and devices.browser is not distinct from given_device_browser
+                      and devices.os is not distinct from given_device_os
+                    order by devices.last_used_at desc
+                    limit 1
+               ),
+               'good', array(
+                   select jsonb_build_array(extract(hour from login_events.created_at at time zone 'UTC'), login_events.country)
+                     from login_events
+                    where login_events.user_id = users.id and login_events.success and not login_events.flagged
+                    order by login_events.id desc
+                    limit given_device_history
+               ),
+               'latest', array(
+                   select case when not login_events.success then coalesce(login_events.reason, '') end
+                     from login_events
+                    where login_events.user_id = users.id
+                    order by login_events.id desc
+                    limit 20
+               )
+           )
+)
+          into mfa_enabled, breached_at_sign_in, knowledge;
+    else
+        select (
+               exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null)
+            or exists (select from passkeys where passkeys.user_id = users.id and passkeys.second_factor_since is not null)
+           ), (
+               select min(organizations.breached_at_sign_in)
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = users.id and memberships.own_since is not null and organizations.status = 'active'
+           ), (
+    select jsonb_build_object(
+               'by_token', (
+                   select jsonb_build_object(
+                              'id', devices.id,
+                              'trusted_until', extract(epoch from
+                   case
+                       when devices.trusted_until is not null
+                       then least(
+                                devices.trusted_until,
+                                coalesce(devices.trusted_at, devices.trusted_until - interval '30 days')
+                                + (
+                   select min(organizations.device_trust_days)
+                     from memberships
+                     join organizations on organizations.id = memberships.org_id
+                    where memberships.user_id = devices.user_id and memberships.own_since is not null and organizations.status = 'active'
+) * interval '1 day'
+                            )
+                   end),
+                              'brings_trust', coalesce(devices.trust_digest = given_trust_digest, false)
+                          )
+                     from devices
+                    where devices.token_digest = given_device_digest and devices.user_id = users.id and devices.revoked_at is null
+               ),
+               'by_agent', (
+                   select jsonb_build_object('id', devices.id, 'trusted_until', extract(epoch from devices.trusted_until))
+                     from devices
+                    where devices.user_id = users.id
+                      and devices.revoked_at is null
+                      and devices.device_type = given_device_type
+                      and devices.browser is not distinct from given_device_browser
+                      and devices.os is not distinct from given_device_os
+                    order by devices.last_used_at desc
+                    limit 1
+               ),
+               'good', array(
+                   select jsonb_build_array(extract(hour from login_events.created_at at time zone 'UTC'), login_events.country)
+                     from login_events
+                    where login_events.user_id = users.id and login_events.success and not login_events.flagged
+                    order by login_events.id desc
+                    limit given_device_history
+               ),
+               'latest', array(
+                   select case when not login_events.success then coalesce(login_events.reason, '') end
+                     from login_events
+                    where login_events.user_id = users.id
+                    order by login_events.id desc
+                    limit 20
+               )
+           )
+)
+          into mfa_enabled, breached_at_sign_in, knowledge;
+    end if;
+    pressure := 0;
+    if cardinality(given_guess_kinds) > 0 then
+        pressure := coalesce((
+        select max(there.failures::float8 / place.failures)
+          from unnest(given_guess_kinds::text[], given_guess_slots::int[], given_guess_keys::text[], given_guess_failures::int[],
+                      given_guess_spreads::int[]) as place (kind, slot, key, failures, spread)
+         cross join lateral (
+                  select counts.failures, counts.seen
+                    from guess_counts as counts
+                   where counts.kind = place.kind and counts.slot = place.slot and counts.key = place.key
+                     and counts.hour = given_guess_hour::timestamptz
+                  offset 0
+              ) as there
+         where there.failures >= place.failures and bit_count(there.seen::bit(64)) >= place.spread
+    ), 0);
+    end if;
+    select realms.*, homes.id as realm_organization_id, homes.slug as realm_organization_slug, realms.login_policy as realm_policy,
+           realms.shared_provider as realm_shared_provider, realms.own_provider as realm_own_provider
+      into realms
+      from domain_routes as realms
+      join organizations as homes on homes.id = realms.org_id and homes.status = 'active'
+     where realms.domain = given_mail_domain and realms.verified_at is not null;
+    if found then
+        realm_organization_id := realms.realm_organization_id;
+        realm_organization_slug := realms.realm_organization_slug;
+        realm_policy := realms.realm_policy;
+        realm_shared_provider := realms.realm_shared_provider;
+        realm_own_provider := realms.realm_own_provider;
+        realm_joins := realms.join_policy <> 'off' and (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = realms.org_id::text, false)) and not users.is_platform_owner
+       and not exists (select from memberships where memberships.org_id = realms.org_id and memberships.user_id = users.id)
+       and not (
+               exists (select from former_members where former_members.org_id = realms.org_id and former_members.user_id = users.id)
+            or exists (
+                   select
+                     from provisioned_users
+                    where provisioned_users.org_id = realms.org_id and provisioned_users.user_id = users.id
+                      and not provisioned_users.is_member
+               )
+            or exists (
+                   select
+                     from former_addresses as had
+                    where had.email_key = users.email_key
+                      and (
+                              exists (
+                                  select
+                                    from former_members
+                                   where former_members.org_id = realms.org_id and former_members.user_id = had.user_id
+                              )
+                           or exists (
+                                  select
+                                    from join_requests as theirs
+                                   where theirs.org_id = realms.org_id and theirs.user_id = had.user_id and theirs.status = 'declined'
+                              )
+                          )
+               )
+           )
+       and not
+               exists (
+                   select
+                     from invitations
+                    where invitations.org_id = realms.org_id and invitations.email_key = users.email_key
+                      and invitations.status = 'pending' and invitations.expires_at > now() and invitations.role <> 'member'
+               )
+       and not exists (
+               select
+                 from join_requests
+                where join_requests.org_id = realms.org_id and join_requests.user_id = users.id
+                  and (join_requests.status <> 'pending' or realms.join_policy = 'ask')
+           );
+    end if;
+    may_know_of_failures := false;
+    if given_service_slug is not null then
+        select
+           services.id as service_id, services.slug as service_slug, organizations.id as organization_id,
+           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active, services.is_agent,
+           services.dpop_bound_access_tokens as binds_tokens
+        from organizations
+        join services on services.org_id = organizations.id
+       where organizations.slug = given_organization_slug and services.slug = given_service_slug
+          into service_id, service_slug, organization_id, organization_slug, organization_is_active, is_agent, binds_tokens;
+        may_know_of_failures := (
+               exists (
+                   select from service_users
+                    where service_users.service_id = find_attempt_15.service_id and service_users.user_id = users.id and (service_users.own_since is not null or service_users.first_login_at is not null and exists (
+               select from memberships
+                where memberships.org_id = service_users.org_id and memberships.user_id = service_users.user_id and memberships.own_since is not null
+               offset 0
+           ))
+               )
+            or exists (
+               select from memberships
+                where memberships.org_id = find_attempt_15.organization_id and memberships.user_id = users.id and memberships.own_since is not null
+               offset 0
+           )
+           );
+    elsif given_application_service is not null then
+        may_know_of_failures := (
+               exists (
+                   select from service_users
+                    where service_users.service_id = given_application_service::uuid and service_users.user_id = users.id and (service_users.own_since is not null or service_users.first_login_at is not null and exists (
+               select from memberships
+                where memberships.org_id = service_users.org_id and memberships.user_id = service_users.user_id and memberships.own_since is not null
+               offset 0
+           ))
+               )
+            or exists (
+               select from memberships
+                where memberships.org_id = given_application_organization::uuid and memberships.user_id = users.id and memberships.own_since is not null
+               offset 0
+           )
+           );
+    end if;
+    return next;
+end $$;
+
+-- Locks what a sign-in rests on, and finds whether it still holds.
+create or replace function last_look_15(
+        given_user uuid, given_identity uuid, given_on_device uuid, given_service uuid, given_flow uuid, given_organization uuid,
+        given_encoded text, given_email_key text, given_mail_domain text, given_since timestamptz, given_offered_again_after interval
+    )
+    returns table (
+        id uuid, email text, is_platform_owner boolean, email_verified_at timestamptz, deactivated_at timestamptz, created_at timestamptz,
+        language text, address_vouched_by text, is_connected boolean, flow_is_open boolean, one_factor_is_enough boolean, is_listed
+        boolean, owes_answers boolean, offers_passkey boolean, belongs_to_several boolean, service_id uuid, service_slug text,
+        organization_id uuid, organization_slug text, organization_is_active boolean, is_agent boolean, binds_tokens boolean, is_admitted
+        boolean, owes_second_factor boolean, is_made_elsewhere boolean, may_know_of_failures boolean, subscription jsonb, tells_more
+        boolean, rules_asked jsonb, has_hooks boolean, terms jsonb
+    )
+    language plpgsql volatile security invoker
+    set search_path = public, pg_temp set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+declare
+    users record;
+    services record;
+    is_trusted boolean := false;
+    entered uuid;
+begin
+    select users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by, users.email_key, users.origin_org_id, users.passkey_offered_at, users.passkey_offers_ended_at
+      into users
+      from users
+     where users.id = given_user and users.deactivated_at is null
+       and (given_encoded is null or users.password_hash = given_encoded)
+       and (given_since is null or users.password_changed_at is null or users.password_changed_at <= given_since)
+       for no key update;
+    if not found then
+        return;
+    end if;
+    id := users.id;
+    email := users.email;
+    is_platform_owner := users.is_platform_owner;
+    email_verified_at := users.email_verified_at;
+    deactivated_at := users.deactivated_at;
+    created_at := users.created_at;
+    language := users.language;
+    address_vouched_by := users.address_vouched_by;
+    entered := given_organization;
+    is_connected := true;
+    if given_identity is not null then
+        is_connected := exists (
+               select
+                 from identities
+                where identities.id = given_identity and identities.user_id = users.id
+                  and (
+                          identities.upstream_provider_id is null
+                       or exists (
+               select
+                 from upstream_providers as providers
+                 join organizations on organizations.id = providers.org_id and organizations.status = 'active'
+                where providers.id = identities.upstream_provider_id and providers.enabled
+                  and users.email_key = given_email_key and not users.is_platform_owner
+                  and given_mail_domain::text = any ((
+             select array_agg(proved.domain)
+               from (
+                        select domains.domain from domains where domains.org_id = providers.org_id and domains.verified_at is not null
+                     union all
+                        select domain_routes.domain
+                          from domain_routes
+                         where domain_routes.org_id = providers.org_id and domain_routes.verified_at is not null
+                    ) as proved
+         )::text[])
+                  for key share of providers)
+                      )
+           );
+    end if;
+    flow_is_open := true;
+    if given_flow is not null then
+        perform from flows
+          where flows.id = given_flow and flows.signed_in_at is null and flows.expires_at > now()
+            for no key update;
+        flow_is_open := found;
+    end if;
+    if given_on_device is not null and (
+               exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null)
+            or exists (select from passkeys where passkeys.user_id = users.id and passkeys.second_factor_since is not null)
+           ) then
+        perform from devices
+          where devices.id = given_on_device and devices.user_id = users.id and devices.revoked_at is null and devices.trusted_until > now()
+            for no key update;
+        is_trusted := found;
+    end if;
+    owes_answers := false;
+    is_admitted := false;
+    owes_second_factor := false;
+    is_made_elsewhere := false;
+    may_know_of_failures := false;
+    tells_more := false;
+    has_hooks := false;
+    if given_service is not null then
+        perform from services
+           join organizations on organizations.id = services.org_id
+          where services.id = given_service
+            for key share;
+        -- This lock gives rows as they were before the wait.
+        select services.id as service_id, services.slug as service_slug, organizations.id as organization_id,
+           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active, services.is_agent,
+           services.dpop_bound_access_tokens as binds_tokens, services.org_id, services.id, services.sign_in_policy
+          into services
+          from services
+          join organizations on organizations.id = services.org_id
+         where services.id = given_service;
+        if found then
+            select
+        case services.sign_in_policy
+            when 'anyone' then true
+            when 'assigned' then holds_service_role(users.id, services.org_id, services.id)
+            else exists (
+               select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id and (
+               users.address_vouched_by is null or memberships.own_since is not null
+            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
+           )
+           )
+        end, coalesce((
+               select
+           least(
+               case
+                   when organizations.mfa_required_since is not null and memberships.user_id is not null
+                    and least(
+               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = asked.person limit 1),
+               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = asked.person)
+           ) is null
+                   then greatest(organizations.mfa_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
+               end,
+               case
+                   when organizations.admin_factor is not null and memberships.user_id is not null and (
+               memberships.role in ('owner', 'admin')
+            or exists (
+                   select
+                     from team_members
+                     join teams on teams.id = team_members.team_id
+                    where team_members.user_id = memberships.user_id and team_members.org_id = memberships.org_id and teams.role = 'admin'
+               )
+           )
+                    and case organizations.admin_factor
+                            when 'passkey' then least(
+               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = asked.person limit 1),
+               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = asked.person)
+           ) is null or not exists (select from passkeys where passkeys.user_id = asked.person)
+                            else least(
+               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = asked.person limit 1),
+               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = asked.person)
+           ) is null
+                        end
+                   then greatest(organizations.admin_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
+               end,
+               case
+                   when organizations.all_factor is not null and memberships.user_id is not null
+                    and owes_passkey(organizations.all_factor, organizations.all_factor_role_id, organizations.id, memberships.user_id,
+                                     asked.person)
+                   then greatest(organizations.all_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
+               end
+           )
+                 from (select services.org_id as organization, users.id as person) as asked
+                 join organizations on organizations.id = asked.organization
+                 join memberships on memberships.org_id = asked.organization and memberships.user_id = asked.person
+           ) <= now(), false),
+                   (
+               exists (
+                   select from service_users
+                    where service_users.service_id = services.id and service_users.user_id = users.id and (service_users.own_since is not null or service_users.first_login_at is not null and exists (
+               select from memberships
+                where memberships.org_id = service_users.org_id and memberships.user_id = service_users.user_id and memberships.own_since is not null
+               offset 0
+           ))
+               )
+            or exists (
+               select from memberships
+                where memberships.org_id = services.org_id and memberships.user_id = users.id and memberships.own_since is not null
+               offset 0
+           )
+           ), (
+    select jsonb_build_object(
+               'plan', plans.name,
+               'features', plans.features,
+               'status', case
+                             when subscriptions.status = 'active' and not subscriptions.managed and subscriptions.current_period_end <=
+                             now() then 'expired'
+                             else subscriptions.status
+                         end,
+               'current_period_end', subscriptions.current_period_end
+           )
+      from subscriptions
+      join plans on plans.id = subscriptions.plan_id
+     where subscriptions.user_id = users.id and subscriptions.service_id = services.id
+     order by subscriptions.status in ('active', 'past_due') desc, subscriptions.created_at desc, subscriptions.id desc
+     limit 1
+),
+                   (
+               exists (select from service_claims where service_claims.service_id = services.id offset 0)
+               or exists (select from service_roles where service_roles.service_id = services.id offset 0)
+               or exists (select from team_members where team_members.user_id = users.id and team_members.org_id = services.org_id offset 0)
+           ), exists (select from hooks where hooks.org_id = services.org_id or hooks.org_id is null)
+              into is_admitted, owes_second_factor,
+                   may_know_of_failures, subscription,
+                   tells_more, has_hooks;
+            is_made_elsewhere := coalesce(users.origin_org_id <> services.org_id, false);
+            entered := coalesce(entered, services.org_id);
+            service_id := services.service_id;
+        service_slug := services.service_slug;
+        organization_id := services.organization_id;
+        organization_slug := services.organization_slug;
+        organization_is_active := services.organization_is_active;
+        is_agent := services.is_agent;
+        binds_tokens := services.binds_tokens;
+        end if;
+    end if;
+    if given_identity is not null and is_connected then
+        -- The provider is locked by now. Its domains and whether it is on are not.
+        is_connected := exists (
+               select
+                 from identities
+                where identities.id = given_identity and identities.user_id = users.id
+                  and (
+                          identities.upstream_provider_id is null
+                       or exists (
+               select
+                 from upstream_providers as providers
+                 join organizations on organizations.id = providers.org_id and organizations.status = 'active'
+                where providers.id = identities.upstream_provider_id and providers.enabled
+                  and users.email_key = given_email_key and not users.is_platform_owner
+                  and given_mail_domain::text = any ((
+             select array_agg(proved.domain)
+               from (
+                        select domains.domain from domains where domains.org_id = providers.org_id and domains.verified_at is not null
+                     union all
+                        select domain_routes.domain
+                          from domain_routes
+                         where domain_routes.org_id = providers.org_id and domain_routes.verified_at is not null
+                    ) as proved
+         )::text[])
+                  for key share of providers)
+                      )
+           );
+    end if;
+    if given_flow is not null then
+        owes_answers := owes_answers(users.id, users.created_at, given_flow);
+    end if;
+    offers_passkey := false;
+    if given_offered_again_after is not null then
+        offers_passkey := users.passkey_offers_ended_at is null
+            and (users.passkey_offered_at is null or users.passkey_offered_at <= now() - given_offered_again_after)
+            and may_be_offered_passkey(users.id);
+    end if;
+    select is_trusted or not (
+               exists (select from mfa_secrets where mfa_secrets.user_id = users.id and mfa_secrets.enabled_at is not null)
+            or exists (select from passkeys where passkeys.user_id = users.id and passkeys.second_factor_since is not null)
+           ), exists (select from memberships where memberships.user_id = users.id and not (memberships.own_since is not null) offset 0),
+           exists (
+               select
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = users.id
+               offset 1
+           ),
+           risk_rules_asked(users.id, given_organization), terms_pending(users.id, entered)
+      into one_factor_is_enough, is_listed,
+           belongs_to_several,
+           rules_asked, terms;
     return next;
 end $$;

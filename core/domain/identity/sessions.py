@@ -332,11 +332,18 @@ def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: dat
     """The claims of an access token. The token never outlives its session. During an impersonation it lasts exactly as long as the session:
     both end together.
     """
-    return values(access_said(opened, issuer=issuer, token_id=token_id, now=now, lifetime=lifetime))
+    claims = _access_claims(opened, issuer=issuer, token_id=token_id, now=now, lifetime=lifetime)
+    # A token without facts tells its claims as they are. Most are such tokens, and making a value of each claim costs more than the claims.
+    return claims if opened.facts is NO_FACTS else values(_access_said(opened, claims))
 
 
 def access_said(opened: OpenedSession, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> Sequence[Said]:
     """The claims of an access token, each with its source."""
+    return _access_said(opened, _access_claims(opened, issuer=issuer, token_id=token_id, now=now, lifetime=lifetime))
+
+
+def _access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> dict[str, Json]:
+    """Without those that are made of facts."""
     session = opened.session
     expires_at = session.ends_at if session.impersonated is not None else min(now + lifetime, session.ends_at)
     claims: dict[str, Json] = {
@@ -380,6 +387,10 @@ def access_said(opened: OpenedSession, *, issuer: str, token_id: str, now: datet
             "impersonation_session": str(session.impersonated.id),
             "act": {"sub": str(session.impersonated.by)},
         }
+    return claims
+
+
+def _access_said(opened: OpenedSession, claims: Mapping[str, Json]) -> Sequence[Said]:
     said: list[Said] = [ToldClaim(name, value, _SOURCES.get(name, OF_TOKEN), scope=_OWN.get(name)) for name, value in claims.items()]
     if opened.facts is NO_FACTS:
         return said

@@ -38,7 +38,7 @@ async def _export(arguments: argparse.Namespace, settings: Settings) -> dict[str
             if arguments.organization not in slugs:
                 raise NotFound("Organization not found")
             return await exported(DocumentOperator(postern, {}), [arguments.organization], with_platform=False)
-        return await exported(DocumentOperator(postern, {}), slugs, with_platform=True)
+        return await exported(DocumentOperator(postern, {}), slugs, with_platform=True, are_all=True)
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # with libyaml or without

@@ -112,6 +112,8 @@ async def count_refusal(request: Request, refusal: Refusal) -> None:
 
 def said(value: Any) -> Any:
     """The value, or None when the value is empty: a field without a value counts as left out (RFC 6749 section 3.2)."""
+    if value is None:
+        return None
     text = value.reveal() if isinstance(value, Token) else value
     return value if text else None
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Any, Final, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
 import trio
@@ -180,15 +180,13 @@ class FieldsReader:
     def _pairs(self, encoded: bytes) -> list[tuple[str, str]]:
         try:
             text = encoded.decode("ascii")
-            if "%" not in text and "+" not in text and text.count("&") < self._most_fields:
-                # A short cut: no percent-encoding and no plus, as in the forms of most programs.
-                return [(name, value) for name, equals, value in map(_parted, text.split("&")) if name or equals]
-            return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=self._most_fields)
+            if text.count("&") >= self._most_fields:
+                raise NotAsDeclared(f"{self._what} has too many fields")
+            # As `parse_qsl` reads them, in half the time.
+            return [(_decoded(name), _decoded(value)) for name, equals, value in map(_parted, text.split("&")) if name or equals]
         except UnicodeDecodeError as error:
             wrong = "must be percent-encoded" if error.encoding == "ascii" else "is not valid UTF-8"
             raise NotAsDeclared(f"{self._what} {wrong}") from None
-        except ValueError:
-            raise NotAsDeclared(f"{self._what} has too many fields") from None
 
 
 class QueryReader(FieldsReader):
@@ -291,6 +289,11 @@ def _in_json(words: str) -> str:
 
 def _parted(field: str) -> tuple[str, str, str]:
     return field.partition("=")
+
+
+def _decoded(text: str) -> str:
+    """A name or a value in ASCII, without its percent-encoding. Raises `UnicodeDecodeError`."""
+    return unquote_to_bytes(text.replace("+", " ")).decode() if "%" in text or "+" in text else text
 
 
 # Requests carry few different content types, and nearly every request repeats one of them.

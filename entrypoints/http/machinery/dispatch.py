@@ -263,7 +263,7 @@ class Dispatcher:
         # Probes get an answer even while the process is overloaded.
         work = UNBOUNDED_WORK if endpoint.quiet else self._work
         reading = False
-        with trio.move_on_after(self._deadline) as scope:
+        with trio.CancelScope(relative_deadline=self._deadline) as scope:
             with work:
                 if target.takes_own_form:
                     require_own_form(request, self._origin)

@@ -53,6 +53,7 @@ VERIFY: Final = "better-auth's verification of an API key"
 OUR_SIGN_IN: Final = "Postern's sign-in with a password"
 THEIR_SIGN_IN: Final = "better-auth's sign-in with a password, with Argon2id as ours"
 
+THEIRS: Final = (USERINFO, SESSION, VERIFY)
 COMPARED: Final = ((USER, USERINFO), (USER, SESSION), (INFO, USER), (INFO, VERIFY))
 BARS: Final[Mapping[tuple[str, str, int], float]] = {
     (USER, USERINFO, 16): 0.75,
@@ -184,5 +185,6 @@ def _looked_up(contestants: Mapping[str, Contestant], connections: int) -> Seque
         pair = contestants[first], contestants[second]
         name = f"{at}, {first} against {second}"
         figures.append(Figure(f"{name}, CPU", ratio(*pair, CPU), bar=None if bar is None else at_most(bar)))
-        figures.append(Figure(f"{name}, CPU, PostgreSQL's too", ratio(*pair, WITH_POSTGRES)))
+        theirs = connections > 1 and second in THEIRS
+        figures.append(Figure(f"{name}, CPU, PostgreSQL's too", ratio(*pair, WITH_POSTGRES), bar=at_most(1.0) if theirs else None))
     return figures

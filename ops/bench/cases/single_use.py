@@ -24,13 +24,13 @@ from entrypoints.bootstrap import Postern
 from entrypoints.settings import read
 from ops.bench.cases.races import AT_ONCE, Round
 from ops.bench.cases.single_use_federation import (
+    codes_given,
     given_and_living,
     prepare_codes,
     prepare_device_codes,
     prepare_mailed_codes,
     prepare_pushed_requests,
     prepare_sign_in_links,
-    sent_on,
 )
 from ops.bench.filling.fill import Person, copy, fill
 from ops.bench.harness import Options, Server, directory, serving
@@ -296,7 +296,7 @@ _KINDS: Final = (
     ("refresh token", _refresh, _rotations),
     ("authorization code", prepare_codes, given_and_living),
     ("device code", prepare_device_codes, given_and_living),
-    ("pushed request", prepare_pushed_requests, sent_on),
+    ("pushed request", prepare_pushed_requests, codes_given),
     ("sign-in link", prepare_sign_in_links, given_and_living),
     ("mailed code", prepare_mailed_codes, given_and_living),
 )

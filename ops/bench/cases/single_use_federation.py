@@ -25,6 +25,7 @@ from ops.bench.cases.federation import CALLBACK, CHALLENGE, FORM, Shop, exchange
 from ops.bench.cases.races import AT_ONCE, Round
 from ops.bench.filling.fill import Person, copy, fill
 from ops.bench.harness import DidNotStart, Server
+from ops.bench.inside import browser_cookie
 from ops.bench.load import Answer, Client, Target
 
 _HOUR: Final = timedelta(hours=1)
@@ -72,7 +73,7 @@ async def prepare_device_codes(server: Server, postern: Postern, rounds: int) ->
 
 
 async def prepare_pushed_requests(server: Server, _postern: Postern, rounds: int) -> Sequence[Round]:
-    """Requests that an application has pushed, each named by fifty browsers."""
+    """Requests that an application has pushed. Fifty windows of a browser come with each, of somebody who is signed in and has agreed."""
     people, shop = await _people_and_shop(server, rounds, "pushed")
     fields = {
         "response_type": "code",
@@ -93,8 +94,12 @@ async def prepare_pushed_requests(server: Server, _postern: Postern, rounds: int
             found.append(pushed[1].decode())
     with psycopg.connect(server.database_url) as connection:
         connection.execute("update pushed_requests set expires_at = now() + interval '1 hour'")
-    named = [_page(f"/oauth/authorize?{urlencode({'client_id': str(shop.client_id), 'request_uri': uri})}") for uri in found]
-    return [Round([page] * AT_ONCE, one.user, shop.service) for one, page in zip(people, named, strict=True)]
+    prepared = []
+    for one, uri in zip(people, found, strict=True):
+        cookie = await trio.to_thread.run_sync(browser_cookie, server.database_url, one)
+        page = _page(f"/oauth/authorize?{urlencode({'client_id': str(shop.client_id), 'request_uri': uri})}", cookie)
+        prepared.append(Round([page] * AT_ONCE, one.user, shop.service))
+    return prepared
 
 
 async def prepare_sign_in_links(server: Server, postern: Postern, rounds: int) -> Sequence[Round]:
@@ -182,9 +187,9 @@ def given_and_living(database_url: str, one: Round, answers: Sequence[Answer]) -
     return came_in if living == 1 else -1
 
 
-def sent_on(_database_url: str, _one: Round, answers: Sequence[Answer]) -> int:
-    """How many browsers were sent on to sign in."""
-    return sum(answer.headers.get("location", "").startswith("/ui/") for answer in answers)
+def codes_given(_database_url: str, _one: Round, answers: Sequence[Answer]) -> int:
+    """How many windows brought a code to the application."""
+    return sum(answer.headers.get("location", "").startswith(f"{CALLBACK}?code=") for answer in answers)
 
 
 async def _people_and_shop(server: Server, rounds: int, slug: str) -> tuple[Sequence[Person], Shop]:
@@ -201,5 +206,6 @@ def _form(path: str, fields: Mapping[str, str], shop: Shop) -> Callable[[Target]
     return lambda target: Target(target.host, target.port, path, {**FORM, name: value}, method="POST", body=body)
 
 
-def _page(path: str) -> Callable[[Target], Target]:
-    return lambda target: Target(target.host, target.port, path, {"Accept": "text/html", "Sec-Fetch-Site": "none"})
+def _page(path: str, cookie: str = "") -> Callable[[Target], Target]:
+    headers = {"Accept": "text/html", "Sec-Fetch-Site": "none", **({"Cookie": cookie} if cookie else {})}
+    return lambda target: Target(target.host, target.port, path, headers)

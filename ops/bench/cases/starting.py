@@ -1,12 +1,18 @@
 """The time that Postern takes to start, and its memory when it is idle."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import trio
 
 from ops.bench import processes
+from ops.bench.cases.identity import credentials, people
 from ops.bench.harness import Options, directory, serving
+from ops.bench.load import Tally, ask_each
 from ops.bench.report import Figure, at_most
+
+SIGN_INS: Final = 1000
+CONNECTIONS: Final = 4
 
 
 async def start(_options: Options) -> Sequence[Figure]:
@@ -28,7 +34,9 @@ async def start(_options: Options) -> Sequence[Figure]:
 
 
 async def memory(_options: Options) -> Sequence[Figure]:
-    """Resident memory of one idle serving process, a few seconds after its start; and after some requests to every public page."""
+    """Resident memory of one serving process: idle, a few seconds after its start; after some requests to every public page; and after a
+    thousand sign-ins.
+    """
     with directory() as place:
         async with serving(place) as server:
             await trio.sleep(3)
@@ -37,8 +45,14 @@ async def memory(_options: Options) -> Sequence[Figure]:
                 await server.status(path)
             used = processes.resident_megabytes(server.pid)
             open_files = processes.descriptors(server.pid)
+            strangers, signed = await people(server, SIGN_INS), Tally()
+            login = server.target("/api/auth/login")
+            await ask_each((login.posting(credentials(one)) for one in strangers), signed, connections=CONNECTIONS)
+            busy = processes.resident_megabytes(server.pid)
     return [
         Figure("resident, idle", idle, "MiB", at_most(105)),
         Figure("resident after each public page was asked for", used, "MiB"),
+        Figure(f"resident after {SIGN_INS} sign-ins", busy, "MiB", at_most(175)),
+        Figure("sign-ins that failed", signed.summary().failures, bar=at_most(0)),
         Figure("open descriptors, idle", open_files),
     ]

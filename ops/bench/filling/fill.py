@@ -12,6 +12,7 @@ from uuid import UUID
 import psycopg
 from psycopg import sql
 
+from adapters.postgres.embedded import SUPERUSER
 from adapters.system import SystemIds
 
 _DAY = timedelta(days=1)
@@ -65,7 +66,7 @@ def grow(database_url: str, users: int, sessions: int, login_events: int) -> Seq
     range.
     """
     with growing(database_url) as connection:
-        with without_indexes(connection, _TABLES):
+        with without_indexes(connection, _TABLES), without_triggers(connection):
             for statement in _GROW:
                 connection.execute(statement, {"users": users, "sessions": sessions, "login_events": login_events})
         connection.execute(sql.SQL("vacuum analyze {}").format(sql.SQL(", ").join(map(sql.Identifier, _TABLES))))
@@ -92,25 +93,67 @@ def without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) 
     keys = connection.execute(_KEYS, {"tables": list(tables)}).fetchall()
     references = connection.execute(_REFERENCES, {"tables": list(tables)}).fetchall()
     for table, name, _ in (*references, *keys):
-        connection.execute(sql.SQL("alter table {} drop constraint {}").format(sql.Identifier(table), sql.Identifier(name)))
+        _change(connection, sql.SQL("alter table {} drop constraint {}").format(sql.Identifier(table), sql.Identifier(name)))
     for _, name, _ in indexes:
-        connection.execute(sql.SQL("drop index {}").format(sql.Identifier(name)))
+        _change(connection, sql.SQL("drop index {}").format(sql.Identifier(name)))
     yield
     for table, name, definition in keys:
-        connection.execute(
-            sql.SQL("alter table {} add constraint {} {}").format(sql.Identifier(table), sql.Identifier(name), sql.SQL(definition))
+        _change(
+            connection,
+            sql.SQL("alter table {} add constraint {} {}").format(sql.Identifier(table), sql.Identifier(name), sql.SQL(definition)),
         )
     for _, _, definition in indexes:
-        connection.execute(definition)
+        _change(connection, sql.SQL(definition))
     for table, name, definition in references:
         # The rows fulfil the references by the way we make them, so PostgreSQL need not check them.
-        connection.execute(
+        _change(
+            connection,
             sql.SQL("alter table {} add constraint {} {} not valid").format(
                 sql.Identifier(table), sql.Identifier(name), sql.SQL(definition)
-            )
+            ),
         )
 
 
+def _change(connection: psycopg.Connection[Any], statement: sql.SQL | sql.Composed) -> None:
+    """The server that is measured reads meanwhile, its tables in another order. Whoever loses a deadlock has changed nothing."""
+    for left in reversed(range(_TRIES)):
+        try:
+            connection.execute(statement)
+        except psycopg.errors.DeadlockDetected:
+            if not left:
+                raise
+        else:
+            return
+
+
+@contextmanager
+def without_triggers(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Rows that come meanwhile wake no trigger: one that looks a row up would read a whole table, whose indexes are gone. So the statements
+    write themselves what the triggers would. Those between `TRIGGERS` and `NO_TRIGGERS` leave it to them.
+    """
+    try:
+        connection.execute(NO_TRIGGERS)
+    except psycopg.errors.InsufficientPrivilege:
+        _let_set(connection)
+        connection.execute(NO_TRIGGERS)
+    yield
+    connection.execute(TRIGGERS)
+
+
+def _let_set(connection: psycopg.Connection[Any]) -> None:
+    """Lets the application's role of an embedded server set it. The server is of this measurement alone."""
+    with psycopg.connect(connection.info.dsn, user=SUPERUSER, autocommit=True) as administration:
+        administration.execute(may_fill(connection.info.user))
+
+
+def may_fill(role: str) -> sql.Composed:
+    """What a superuser says before this role fills a database."""
+    return sql.SQL("grant set on parameter session_replication_role to {}").format(sql.Identifier(role))
+
+
+_TRIES: Final = 10
+NO_TRIGGERS: Final = "set session_replication_role = replica"
+TRIGGERS: Final = "set session_replication_role = origin"
 _FIRST_WITH_UUIDV7: Final = 180_000
 # As PostgreSQL 18 has it: the time, moved by the interval, then random bits. The version of a random UUID is 4, and two bits make it 7.
 _UUIDV7: Final = """
@@ -171,9 +214,9 @@ _GROW: Final[Sequence[LiteralString]] = (
       from grown_users
     """,
     """
-    insert into devices (id, user_id, token_digest, name, device_type, browser, os, last_used_at, created_at, updated_at)
-    select device, id, sha256(uuid_send(device)), 'Firefox on Linux', 'browser', 'Firefox', 'Linux', now() - age / 2, now() - age,
-           now() - age
+    insert into devices (id, user_id, token_digest, name, device_type, browser, os, last_used_at, last_used_week, created_at, updated_at)
+    select device, id, sha256(uuid_send(device)), 'Firefox on Linux', 'browser', 'Firefox', 'Linux', now() - age / 2,
+           date_trunc('week', (now() - age / 2) at time zone 'UTC')::date, now() - age, now() - age
       from grown_users
     """,
     """
@@ -185,8 +228,9 @@ _GROW: Final[Sequence[LiteralString]] = (
     """,
     "analyze grown_sessions",
     """
-    insert into sessions (id, user_id, device_id, created_at, last_seen_at, expires_at, ends_at, authenticated_by)
-    select id, user_id, device, now() - age, now() - age, now() - age + interval '30 days', now() - age + interval '90 days', '{pwd}'
+    insert into sessions (id, user_id, device_id, created_at, last_seen_at, expires_at, expires_day, ends_at, authenticated_by)
+    select id, user_id, device, now() - age, now() - age, now() - age + interval '30 days',
+           ((now() - age + interval '30 days') at time zone 'UTC')::date, now() - age + interval '90 days', '{pwd}'
       from grown_sessions
     """,
     """
@@ -200,6 +244,14 @@ _GROW: Final[Sequence[LiteralString]] = (
       from generate_series(0, %(login_events)s - 1) as series (number)
       join grown_users on grown_users.number = series.number %% %(users)s,
    lateral (select interval '180 days' * (1 - series.number::double precision / %(login_events)s) as age) as ages (age)
+    """,
+    """
+    insert into uncounted_logins (id, organization_id, service_id, provider, hour)
+    select login_events.id, organization_id, service_id, provider, date_trunc('hour', created_at, 'UTC')
+      from login_events
+      join grown_users on grown_users.id = login_events.user_id
+     where success
+        on conflict do nothing
     """,
 )
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg import sql
 
-from ops.bench.filling.fill import growing, without_indexes
+from ops.bench.filling.fill import NO_TRIGGERS, TRIGGERS, growing, without_indexes, without_triggers
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def grow_services(database_url: str, size: Size) -> Sequence[Customer]:
         "step": size.users // 10_000 + 1,
     }
     with growing(database_url) as connection:
-        with without_indexes(connection, _TABLES):
+        with without_indexes(connection, _TABLES), without_triggers(connection):
             for statement in _GROW:
                 connection.execute(statement, parameters)
         settled = (*_TABLES, "service_user_marks")
@@ -89,24 +89,27 @@ _GROW: Final[Sequence[LiteralString]] = (
     select id, organization, 'shop-' || number, 'Shop', 'web', gen_random_uuid(), now() - age, now() - age from grown_services
     """,
     """
-    insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at)
-    select uuidv7(-age), id, 'Free', 0, 'usd', now() - age, now() - age from grown_services
+    insert into plans (id, service_id, name, key, price_cents, currency, created_at, updated_at)
+    select uuidv7(-age), id, 'Free', 'free', 0, 'usd', now() - age, now() - age from grown_services
     """,
+    # One trigger counts and marks all rows of a statement.
+    TRIGGERS,
     """
-    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
     select grown_services.id, grown_users.id, grown_services.organization, now() - grown_users.age, now() - grown_users.age / 2,
-           now() - grown_users.age
+           now() - grown_users.age, now() - grown_users.age
       from grown_users
       join grown_services on grown_services.number = grown_users.number %% %(services)s
     """,
     """
-    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
     select grown_services.id, grown_users.id, grown_services.organization, now() - grown_users.age, now() - grown_users.age / 2,
-           now() - grown_users.age
+           now() - grown_users.age, now() - grown_users.age
       from grown_users
       join grown_services on grown_services.number = 0
      where grown_users.number %% %(services)s > 0
     """,
+    NO_TRIGGERS,
     """
     create unlogged table grown_keys as
     select series.number, grown_services.number as service, uuidv7(-grown_services.age / 2) as id, grown_services.id as service_id,

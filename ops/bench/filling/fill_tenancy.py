@@ -10,7 +10,7 @@ from psycopg import sql
 
 from adapters.postgres.record.audit import PERSONAL_DIGEST
 from ops.bench.filling.chains import link_all
-from ops.bench.filling.fill import Person, growing, without_indexes
+from ops.bench.filling.fill import NO_TRIGGERS, TRIGGERS, Person, growing, without_indexes, without_triggers
 from ops.bench.filling.months import cut_past_months
 
 
@@ -35,6 +35,8 @@ class Size:
     """How many invitations each organization has. They are pending, and not due."""
     sign_ins: int = 0
     """How many sign-ins to its own service all people have together, in even shares, over half a year."""
+    made: int = 0
+    """How many members of each organization another organization has made, besides its owner. They hold their accounts."""
 
 
 def grow_tenancy(database_url: str, size: Size, name: str = "tenant", chains_key: bytes | None = None) -> Sequence[Tenant]:
@@ -49,11 +51,12 @@ def grow_tenancy(database_url: str, size: Size, name: str = "tenant", chains_key
         "invitations": size.organizations * size.invitations,
         "entries": size.audit_entries,
         "sign_ins": size.sign_ins,
+        "made": size.made,
     }
     with growing(database_url) as connection:
         if size.sign_ins:
             cut_past_months(connection, "login_events", months=7)
-        with without_indexes(connection, _TABLES):
+        with without_indexes(connection, _TABLES), without_triggers(connection):
             for statement in _GROW:
                 connection.execute(statement, parameters)
             if chains_key is None:
@@ -123,8 +126,11 @@ _GROW: Final[Sequence[LiteralString]] = (
     """,
     "analyze grown_members",
     """
-    insert into users (id, email, email_key, email_verified_at, created_at, updated_at)
-    select id, email, email, now() - age, now() - age, now() - age from grown_members
+    insert into users (id, email, email_key, email_verified_at, created_at, updated_at, origin_org_id)
+    select grown_members.id, email, email, now() - grown_members.age, now() - grown_members.age, now() - grown_members.age, makers.id
+      from grown_members
+      left join grown_tenants as makers
+        on place between 1 and %(made)s and makers.number = (grown_members.number / %(members)s + 1) %% %(organizations)s
     """,
     """
     insert into all_organizations (id, slug, name, status, tier_id, owner_user_id, max_users, approved_at, created_at, updated_at)
@@ -145,6 +151,17 @@ _GROW: Final[Sequence[LiteralString]] = (
       from grown_members
     """,
     """
+    insert into held_accounts (user_id, held_since)
+    select memberships.user_id, memberships.own_since
+      from memberships
+      join grown_members on grown_members.id = memberships.user_id
+      join users on users.id = memberships.user_id and users.origin_org_id <> memberships.org_id
+        on conflict do nothing
+    """,
+    """
+    update all_organizations set member_count = %(members)s from grown_tenants where grown_tenants.id = all_organizations.id
+    """,
+    """
     insert into relations (organization_id, user_id, role_id, relation, object_type, object_id)
     select tenant, id, null, case place %% 10 when 9 then 'holder' else built_in end,
            case place %% 10 when 9 then 'role' else 'organization' end, case place %% 10 when 9 then role else tenant end
@@ -157,13 +174,17 @@ _GROW: Final[Sequence[LiteralString]] = (
     insert into all_services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
     select service, id, 'shop', 'Shop', 'web', gen_random_uuid(), now() - age, now() - age from grown_tenants
     """,
+    # One trigger counts and marks all rows of the statement.
+    TRIGGERS,
     """
-    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
-    select service, id, tenant, now() - age, now() - age / 2, now() - age from grown_members
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
+    select service, id, tenant, now() - age, now() - age / 2, now() - age, now() - age from grown_members
     """,
+    NO_TRIGGERS,
     """
-    insert into sessions (id, user_id, created_at, last_seen_at, expires_at, ends_at, authenticated_by)
-    select session, id, now() - interval '1 day', now() - interval '1 day', now() + interval '29 days', now() + interval '89 days', '{pwd}'
+    insert into sessions (id, user_id, created_at, last_seen_at, expires_at, expires_day, ends_at, authenticated_by)
+    select session, id, now() - interval '1 day', now() - interval '1 day', now() + interval '29 days',
+           ((now() + interval '29 days') at time zone 'UTC')::date, now() + interval '89 days', '{pwd}'
       from grown_members where built_in = 'owner'
     """,
     """
@@ -196,8 +217,7 @@ _GROW: Final[Sequence[LiteralString]] = (
     insert into audit_personal (entry_id, actor_id, address, user_agent, details, salt)
     select id, actor, personal.* from grown_entries, lateral (select {personal}) as personal
     """.replace("{personal}", _PERSONAL),
-    # The counts follow from the rows, as the product's own counting would have it. The trigger would queue each row for it.
-    "alter table login_events disable trigger logins_added",
+    # The counts follow from the rows, as the product's own counting would have it. A trigger would queue each row for that.
     """
     insert into login_events (id, user_id, organization_id, service_id, provider, success, reason, address, user_agent, created_at)
     select uuidv7(-ages.age), grown_members.id, grown_members.tenant, grown_members.service, 'password', series.number %% 5 > 0,
@@ -207,7 +227,6 @@ _GROW: Final[Sequence[LiteralString]] = (
       join grown_members on grown_members.number = series.number::bigint * 7919 %% %(people)s,
    lateral (select interval '180 days' * (1 - series.number::double precision / %(sign_ins)s) as age) as ages (age)
     """,
-    "alter table login_events enable trigger logins_added",
     """
     insert into login_counts (org_id, hour, service_id, provider, logins)
     select organization_id, date_trunc('hour', created_at, 'UTC'), service_id, provider, count(*)

@@ -1,12 +1,25 @@
 """The claims of an ID token for a session with less data than usual."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
+import pytest
+
+from core.domain.claims import NO_FACTS, ServiceFacts, values
 from core.domain.federation.oauth.grants import Granted
-from core.domain.federation.oauth.oidc import half_hash, id_claims
+from core.domain.federation.oauth.oidc import half_hash, id_claims, id_said
 from core.domain.identifiers import ClientId, SessionId, UserId
-from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, Application, OpenedSession, Session, access_claims, context_class
+from core.domain.identity.sessions import (
+    ONE_FACTOR,
+    TWO_FACTORS,
+    Application,
+    OpenedSession,
+    Session,
+    access_claims,
+    access_said,
+    context_class,
+)
 from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.frozen import replace
@@ -27,6 +40,24 @@ def test_a_session_without_proof_and_scopes_says_little() -> None:
     said = access_claims(given, issuer="x", token_id="y", now=NOW, lifetime=timedelta(minutes=1))
     assert said["client_id"] == str(client)
     assert "auth_time" not in said
+
+
+@pytest.mark.parametrize("facts", [NO_FACTS, ServiceFacts(roles=("editor",), teams=("support",))])
+def test_tokens_have_the_claims_of_their_preview_in_its_order(facts: ServiceFacts) -> None:
+    client = ClientId(str(UUID(int=3)))
+    given = Application(client, ("openid", "email", "profile", "roles", "groups", "organization"))
+    opened = OpenedSession(SESSION, Email("ada@example.org"), False, Token("refresh"), application=given, facts=facts)
+    of_access: dict[str, Any] = {"issuer": "https://id.example", "token_id": "t", "now": NOW, "lifetime": timedelta(minutes=1)}
+    assert [*access_claims(opened, **of_access).items()] == [*values(access_said(opened, **of_access)).items()]
+    of_id: dict[str, Any] = {
+        "client": client,
+        "access_token": Token("access"),
+        "issuer": "https://id.example",
+        "now": NOW,
+        "expires_at": NOW,
+    }
+    granted = Granted(opened, True, "owner", "n")
+    assert [*id_claims(granted, **of_id).items()] == [*values(id_said(granted, **of_id)).items()]
 
 
 def test_the_hash_of_the_standard() -> None:

@@ -1,6 +1,8 @@
 """`postern size` says what an installation needs."""
 
+import ast
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,9 +12,10 @@ from msgspec.structs import replace
 
 from core.frozen import names_of
 from entrypoints.cli.main import main
-from entrypoints.cli.sizing.size import BUSY, CONNECTIONS_OF_A_PROCESS, MEASURED, RUSH, Demand, needs
+from entrypoints.cli.sizing.size import BUSY, CONNECTIONS_OF_A_PROCESS, MEASURED, RUSH, Demand, Measurements, needs
 from entrypoints.installation import connections_of
 from entrypoints.settings import read
+from ops.drill.sizing import COMMAND, PAGES, shown, with_figures
 from tests.places import ROOT
 
 DEMANDS = st.builds(
@@ -97,3 +100,29 @@ def test_the_guide_shows_what_was_measured() -> None:
         assert f"| {ours:g} ms | {of_database:g} ms |" in page, name
     for value in (f"{MEASURED.idle_mib:g} MiB", f"{MEASURED.loaded_mib:g} MiB", f"{MEASURED.disk_bytes_a_sign_in:g} bytes"):
         assert value in page
+
+
+def test_the_pages_show_the_figures_of_the_command_and_no_others() -> None:
+    made: dict[str, Any] = {name: 7.5 if isinstance(getattr(MEASURED, name), float | int) else "today" for name in names_of(MEASURED)}
+    others = Measurements(**made)
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert shown(text, MEASURED) == text
+        changed = shown(text, others)
+        assert "7.5 MiB when idle" in changed or "| serving process, idle | 7.5 MiB |" in changed
+        assert f"{MEASURED.loaded_mib:g} MiB" not in changed
+
+
+def test_figures_take_the_places_of_those_of_before_in_the_command() -> None:
+    source = COMMAND.read_text(encoding="utf-8")
+    known = {name: getattr(MEASURED, name) for name in names_of(MEASURED)}
+    assert table_of(with_figures(source, known)) == MEASURED
+    told = {"on": "2027-01-01", "machine": "Two “cores”", "idle_mib": 141, "loaded_mib": 227.5}
+    found = table_of(with_figures(source, told))
+    assert {name: getattr(found, name) for name in told} == told
+    assert found.sign_in_ms == MEASURED.sign_in_ms
+
+
+def table_of(source: str) -> Measurements:
+    (found,) = re.findall(r"^MEASURED: Final = Measurements\((.*?)^\)$", source, re.MULTILINE | re.DOTALL)
+    return Measurements(**{name: ast.literal_eval(value) for name, value in re.findall(r"(\w+)=(.*),$", found, re.MULTILINE)})

@@ -18,7 +18,7 @@ from ops.pictures import MADE_OF, made_of
 from ops.release.__main__ import due_rooms
 from ops.release.archives import archive
 from ops.release.files import DIGESTS, write_digests
-from ops.release.version import COPIES, KUSTOMIZATION, NotReleased, changes, current_version, release
+from ops.release.version import COPIES, FIGURES, KUSTOMIZATION, NotReleased, changes, current_version, release
 from tests.places import ROOT
 from tests.runs.rooms import rooms
 from tests.tools import needs
@@ -40,6 +40,11 @@ def git(tree: Path, *arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=tree, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def figures_of(*days: str) -> str:
+    rows = "".join(f"| start | to ready {number} | 1 s | ≤ 4 | yes | {day}, 1234567 |\n" for number, day in enumerate(days))
+    return f"# Benchmarks\n\nMachine: one.\n\n## Starting\n\n| case | what | figure | bar | held | measured |\n|-|-|-|-|-|-|\n{rows}"
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A repository with the files that a release changes."""
@@ -50,6 +55,8 @@ def tree(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / MADE_OF).write_text(made_of(tmp_path))
+    (tmp_path / FIGURES).parent.mkdir(exist_ok=True)
+    (tmp_path / FIGURES).write_text(figures_of("2026-11-01"))
     (tmp_path / "CHANGELOG.md").write_text(
         "# Changelog\n\n## Unreleased\n\n- Something new.\n\n## 0.1.0 (2026-11-22)\n\nThe first version.\n"
     )
@@ -189,3 +196,42 @@ def test_the_digests_are_checked_by_the_usual_tool(tmp_path: Path) -> None:
     assert subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.count(": OK") == 2
     (tmp_path / "CHANGES.md").write_text("other changes")
     assert subprocess.run(check, cwd=tmp_path, capture_output=True, check=False).returncode == 1
+
+
+def measured(tree: Path, *days: str) -> None:
+    (tree / FIGURES).write_text(figures_of(*days))
+    git(tree, "commit", "--quiet", "--all", "--message", "Measure")
+
+
+def next_version(tree: Path, place: int) -> str:
+    """The version after the tree's: 0 counts the first number up, 2 the last."""
+    numbers = [int(one) for one in current_version(tree).split(".")]
+    return ".".join(str(one) for one in [*numbers[:place], numbers[place] + 1, *[0] * (2 - place)])
+
+
+@needs("git")
+@pytest.mark.parametrize("place", [0, 1], ids=["major", "minor"])
+def test_a_version_that_brings_something_needs_figures_of_the_last_thirty_days(tree: Path, place: int) -> None:
+    measured(tree, "2026-11-01", "2026-10-31", "before 1234567")
+    head = git(tree, "rev-parse", "HEAD")
+    with pytest.raises(NotReleased) as refused:
+        release(tree, next_version(tree, place), DAY, digest_of_image, nothing_is_due)
+    assert str(refused.value).splitlines()[1:] == [
+        "start, to ready 1: 1 s, measured 2026-10-31, 1234567",
+        "start, to ready 2: 1 s, measured before 1234567, 1234567",
+    ]
+    assert (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain"), git(tree, "tag")) == (head, "", "")
+    measured(tree, "2026-11-01", "2026-11-30")
+    release(tree, next_version(tree, place), DAY, digest_of_image, nothing_is_due)
+
+
+@needs("git")
+def test_a_patch_version_prints_older_figures_and_is_released(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measured(tree, "2026-10-01", "2026-11-30")
+    version = next_version(tree, 2)
+    release(tree, version, DAY, digest_of_image, nothing_is_due)
+    assert capsys.readouterr().out.splitlines() == [
+        "docs/benchmarks.md has figures that are older than thirty days:",
+        "start, to ready 0: 1 s, measured 2026-10-01, 1234567",
+    ]
+    assert current_version(tree) == version

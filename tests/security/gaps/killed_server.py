@@ -12,15 +12,14 @@ from entrypoints.http.application import build_application
 from entrypoints.settings import read
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS
-from tests.http.federation.relying import FORM, TOKEN
 
 
 async def main() -> None:
-    environment, bodies = json.loads(sys.stdin.read())
+    environment, requests = json.loads(sys.stdin.read())
     async with open_postern(read(environment)) as postern, trio.open_nursery() as nursery:
         client = Client(build_application(postern, SETTINGS))
-        for body in bodies:
-            nursery.start_soon(partial(client.request, "POST", TOKEN, body=body.encode(), headers=[FORM]))
+        for path, kind, body in requests:
+            nursery.start_soon(partial(client.request, "POST", path, body=body.encode(), headers=[("content-type", kind)]))
         sys.stdout.write(f"{os.getpid()}\n")
         sys.stdout.flush()
 

@@ -1,9 +1,9 @@
-"""While a release rolls out, processes of the release before redeem and refresh by their one statement, on the new schema, beside the
+"""While a release rolls out, processes of the release before sign in, redeem and refresh by their statements, on the new schema, beside the
 functions. Fifty requests of each bring the same code or token: one wins, nobody deadlocks, and no session is there that neither opened.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from hashlib import sha256
@@ -16,21 +16,35 @@ import trio
 from adapters.postgres import statements
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.authorization_codes import REDEEM, REDEEM_WITH_SECRET
+from adapters.postgres.identity.proofs import sign_in
 from adapters.postgres.identity.sessions import refresh_tokens
-from tests.adapters.postgres.worlds import former_statements
+from adapters.postgres.statements import Transaction
+from core.domain.identity.sign_in import account_key
+from core.domain.mail import Email
+from core.domain.secrets import Password
+from tests.adapters.postgres.worlds import former_sign_in, former_statements
 from tests.http.client import Received
 from tests.http.federation.relying import claims_of
 from tests.http.locks import Statement
+from tests.http.people import Person
+from tests.http.signing_in import LOGIN, PASSWORD
+from tests.patience import PATIENCE
 from tests.security.gaps.meeting import GapScene, outcome
 
 EACH: Final = 50
 # So many of them wait for the lock in the order in which they began.
 AT_LOCK: Final = 6
+# So many guesses are left, of ten.
+LEFT: Final = 4
+# So many sign-ins are under way at a time. Each of them waits for a second at most, also on a machine with other work.
+AT_ONCE: Final = 12
 GRANT: Final = (400, "invalid_grant")
 FORMER: Final = {
     REDEEM: former_statements.REDEEM,
     REDEEM_WITH_SECRET: former_statements.REDEEM_WITH_SECRET,
     refresh_tokens._ROTATE: former_statements.ROTATE,
+    **{sign_in._FIND[which]: former for which, former in former_sign_in.FIND.items()},
+    **{sign_in._LAST_LOOK[offers]: former for offers, former in former_sign_in.LAST_LOOK.items()},
 }
 of_release_before: ContextVar[bool] = ContextVar("of_release_before", default=False)
 
@@ -46,10 +60,10 @@ def told_apart(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
             sent["today" if former is None else "before"] += 1
         return statement if former is None else former
 
-    for module, name in ((statements, "ask_in_order"), (refresh_tokens, "ask")):
+    for module, name in ((statements, "ask_in_order"), (refresh_tokens, "ask"), (sign_in, "ask"), (Transaction, "ask")):
         asks = getattr(module, name)
 
-        async def ask(pool: Pool, row: Any, statement: Any, parameters: Any = None, asks: Any = asks) -> Any:
+        async def ask(pool: Pool | Transaction, row: Any, statement: Any, parameters: Any = None, asks: Any = asks) -> Any:
             return await asks(pool, row, as_sent(statement), parameters)
 
         monkeypatch.setattr(module, name, ask)
@@ -131,3 +145,69 @@ async def test_many_codes_and_tokens_of_one_person(meeting: GapScene, told_apart
         meeting.kept(answer.json())
     assert told_apart["before"] >= len(codes)
     assert [row["revoked_at"] for row in meeting.opened()] == [None] * (len(codes) + 2)
+
+
+@pytest.mark.parametrize("before_first", [False, True])
+async def test_as_many_guesses_of_one_person_as_there_are(meeting: GapScene, told_apart: Counter[str], *, before_first: bool) -> None:
+    """Those that have a guess meet at the account, and sign in one after the other. The others get no hash, and wait for nobody."""
+    body, key = await with_password(meeting, meeting.ada), account_key(Email(meeting.ada.email))
+    meeting.people.change(
+        "insert into rate_limit_buckets values ('sign_in_account', %s, %s, clock_timestamp(), 0, now() + interval '1 hour')", key, LEFT
+    )
+    answers: list[Received] = []
+
+    async def one(*, before: bool) -> None:
+        of_release_before.set(before)
+        answers.append(await meeting.client.post(LOGIN, body))
+
+    with psycopg.connect(meeting.database_url) as other:
+        meeting.hold(other, meeting.account)
+        async with trio.open_nursery() as nursery:
+            for number in range(2 * EACH):
+                nursery.start_soon(partial(one, before=before_first is (number % 2 == 0)))
+            with trio.fail_after(PATIENCE):
+                while len(answers) < 2 * EACH - LEFT:
+                    await trio.sleep(0.01)
+            assert {answer.status for answer in answers} == {429}
+            await meeting.people.all_wait(LEFT)
+            other.rollback()
+    assert Counter(answer.status for answer in answers) == {200: LEFT, 429: 2 * EACH - LEFT}
+    for answer in answers:
+        if answer.status == 200:
+            meeting.kept(answer.json())
+    assert min(told_apart.values()) >= EACH
+    assert len(meeting.people.rows("select from sessions where device_id is not null and revoked_at is null")) == LEFT
+    assert len(meeting.people.rows("select from login_events where success")) == LEFT
+    assert len(meeting.people.rows("select from login_events where reason = 'throttled'")) == 2 * EACH - LEFT
+
+
+@pytest.mark.parametrize("before_first", [False, True])
+async def test_many_sign_ins_of_several_people(meeting: GapScene, told_apart: Counter[str], *, before_first: bool) -> None:
+    """Fifty of each by ten people take the same accounts, buckets, devices and places in the service. Nobody deadlocks."""
+    people = [meeting.people.proved(f"guest-{number}@example.org") for number in range(10)]
+    bodies = [await with_password(meeting, person) for person in people]
+    told_apart.clear()
+    answers: list[Received] = []
+    at_once = trio.CapacityLimiter(AT_ONCE)
+
+    async def one(body: Mapping[str, str], *, before: bool) -> None:
+        of_release_before.set(before)
+        async with at_once:
+            answers.append(await meeting.client.post(LOGIN, body))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(2 * EACH):
+            nursery.start_soon(partial(one, bodies[number // 2 % len(bodies)], before=before_first is (number % 2 == 0)))
+    assert Counter(answer.status for answer in answers) == {200: 2 * EACH}
+    for answer in answers:
+        meeting.kept(answer.json())
+    assert min(told_apart.values()) >= 2 * EACH
+    assert len(meeting.people.rows("select from login_events where success")) == 2 * EACH
+    # Whoever signs in has its guess back.
+    assert [row["tokens"] for row in meeting.people.rows("select tokens from rate_limit_buckets")] == [10] * len(people)
+
+
+async def with_password(meeting: GapScene, person: Person) -> Mapping[str, str]:
+    hashed = await meeting.postern.identity.passwords.hash(Password(PASSWORD))
+    meeting.people.change("update users set password_hash = %s, email_verified_at = now() where id = %s", hashed, person.user)
+    return {"email": person.email, "password": PASSWORD, "org_slug": "acme", "service_slug": "shop"}

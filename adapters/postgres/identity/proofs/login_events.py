@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import Columns, array_of_texts, storable, storable_address, storable_text
 from adapters.postgres.record.events import PUBLISHED
 from adapters.postgres.statements import OnPool, OnStatements, ask
 from adapters.postgres.ties import shown_name
-from core.domain.causes import causing_request
+from core.domain.causes import request_text
 from core.domain.formats import Json
 from core.domain.identifiers import DeviceId, EventId, LoginEventId, OrganizationId, UserId
 from core.domain.identity.devices import Spot
@@ -115,7 +116,7 @@ def login_parameters(event: LoginEvent) -> Mapping[str, object]:
         "login_spot": _listed(event.spot),
         "login_at": event.created_at,
         "login_decision": _stored(event.decision),
-        "login_request": causing_request(),
+        "login_request": request_text(),
     }
 
 
@@ -167,8 +168,8 @@ def published_parameters(id: EventId, login: LoginEvent) -> Mapping[str, object]
         "event": id,
         "event_name": event.name,
         "event_target": event.target.type,
-        "event_details": Jsonb(storable(event.details)),
-        "event_request": causing_request(),
+        "event_details": msgspec.json.encode(storable(event.details)).decode(),
+        "event_request": request_text(),
     }
 
 

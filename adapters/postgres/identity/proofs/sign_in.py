@@ -8,6 +8,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import AnswerRow, storable_text
+from adapters.postgres.functions import Function
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import (
@@ -23,11 +24,11 @@ from adapters.postgres.identity.privacy.forgetting import holding_by_use
 from adapters.postgres.identity.proofs.account_passwords import PRESSURE, pressure_parameters
 from adapters.postgres.identity.proofs.login_events import asked_rules
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.realms import JOIN_REALM, REALM_OF_USER, RealmRow
+from adapters.postgres.identity.realms import COULD_JOIN, IS_REALM, OF_REALM, REALMS, RealmRow
 from adapters.postgres.identity.sessions.parts import SUBSCRIPTION_STATE, has_hooks, subscription_state, tells_more
 from adapters.postgres.identity.terms import pending_terms
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
-from adapters.postgres.rate_limits import TAKE_WANTED, give_back
+from adapters.postgres.rate_limits import TAKE_WANTED, TAKEN, give_back
 from adapters.postgres.statements import OnPool, OnTransaction, ask, first_made, only
 from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, IS_OWN_MEMBERSHIP, is_listed, may_know_of_failures
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
@@ -272,7 +273,7 @@ class SignInRows(OnTransaction):
             "encoded": look.encoded,
             "since": look.since,
             "identity": look.identity,
-            "device": look.device,
+            "on_device": look.device,
             "service": look.service,
             "flow": look.flow,
             "organization": look.organization,
@@ -308,86 +309,186 @@ _NAMED: Final[LiteralString] = f"""
        where organizations.slug = %(organization_slug)s and services.slug = %(service_slug)s
 """
 
-# A try from a device that shows one of this account's device tokens takes from that device's bucket.
-_FROM_ONE_DEVICE: Final = """
-         known as (
-             select devices.id
-               from devices
-               join users on users.id = devices.user_id
-              where devices.token_digest = %(device_digest)s and devices.revoked_at is null and users.email_key = %(email_key)s
-         ),
-         wanted as (
-             select case when known.id is null then %(account_limit)s::text else %(device_limit)s::text end as limit_name,
-                    coalesce(known.id::text, %(account_key)s::text) as key,
-                    case when known.id is null then %(account_burst)s::float8 else %(device_burst)s::float8 end as burst,
-                    case when known.id is null then %(account_pace)s::float8 else %(device_pace)s::float8 end as pace
-               from (values (true)) as this (try)
-               left join known on this.try
-         )"""
-
-# A try without such a device token draws from the account's bucket.
-_FROM_ANYWHERE: Final = """
-         wanted as (
-             select %(account_limit)s::text as limit_name, %(account_key)s::text as key, %(account_burst)s::float8 as burst,
-                    %(account_pace)s::float8 as pace
-         )"""
-
-
 # "change" is the stricter of the two, and comes first.
 _BREACHED_AT_SIGN_IN: Final[LiteralString] = f"""(
-             select min(organizations.breached_at_sign_in)
-               from memberships
-               join organizations on organizations.id = memberships.org_id
-              where memberships.user_id = users.id and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
-         )"""
+               select min(organizations.breached_at_sign_in)
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = users.id and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
+           )"""
 
-
-def _find(*, with_token: bool, place: "_Place") -> LiteralString:
-    """For an address without an account, the statement does the same look-ups, and finds nothing. There are statements without the
-    look-ups of a device token or a place that the request does not name, because PostgreSQL initializes every part of a statement, also
-    the parts that find nothing.
-    """
-    wanted = _FROM_ONE_DEVICE if with_token else _FROM_ANYWHERE
-    destination, columns, joined = _OF_PLACE[place]
-    return f"""
-    with {wanted},
-         taken as ({TAKE_WANTED})
-         {destination}
-  select taken.limit_name, taken.key, taken.wait, users.id, users.email, users.password_hash, users.is_platform_owner,
-         users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by,
-         {has_second_factor("users.id")} as mfa_enabled,
-         {FIRST_KNOWLEDGE[with_token]} as knowledge,
-         {_BREACHED_AT_SIGN_IN} as breached_at_sign_in,
-         {PRESSURE} as pressure,
-         {REALM_OF_USER}
-         {columns}
-    from taken
-    {joined}
-    left join users on users.email_key = %(email_key)s
-    {JOIN_REALM}
-"""
-
-
-_AND_DESTINATION: Final[LiteralString] = f", destination as ({_NAMED})"
-
-_DESTINATION_COLUMNS: Final[LiteralString] = f""",
-         destination.*,
-         {may_know_of_failures("destination.organization_id", "destination.service_id", "users.id")} as may_know_of_failures
-"""
-
-_OF_PLACE: Final[Mapping["_Place", tuple[LiteralString, LiteralString, LiteralString]]] = {
-    _Place.NOWHERE: ("", "", ""),
-    _Place.SERVICE: (_AND_DESTINATION, _DESTINATION_COLUMNS, "left join destination on true"),
-    _Place.APPLICATION: ("", KNOWN_TO_APPLICATION, ""),
+# The parameters of `find`, and their types.
+_OF_TOKEN: Final[Mapping[LiteralString, LiteralString]] = {
+    "device_digest": "bytea",
+    "trust_digest": "bytea",
+    "device_limit": "text",
+    "device_burst": "double precision",
+    "device_pace": "double precision",
 }
+_OF_SERVICE: Final[Mapping[LiteralString, LiteralString]] = {"organization_slug": "text", "service_slug": "text"}
+_OF_APPLICATION: Final[Mapping[LiteralString, LiteralString]] = {"application_organization": "uuid", "application_service": "uuid"}
+_FOUND_BY: Final[Mapping[LiteralString, LiteralString]] = {
+    "email_key": "text",
+    "mail_domain": "text",
+    "account_key": "text",
+    "account_limit": "text",
+    "account_burst": "double precision",
+    "account_pace": "double precision",
+    **_OF_TOKEN,
+    "device_type": "text",
+    "device_browser": "text",
+    "device_os": "text",
+    "device_history": "integer",
+    "guess_kinds": "text[]",
+    "guess_slots": "integer[]",
+    "guess_keys": "text[]",
+    "guess_failures": "integer[]",
+    "guess_spreads": "integer[]",
+    "guess_hour": "timestamptz",
+    **_OF_SERVICE,
+    **_OF_APPLICATION,
+}
+
+# The columns of an account, and their types.
+_TYPES: Final[Sequence[LiteralString]] = ("uuid", "text", "boolean", "timestamptz", "timestamptz", "timestamptz", "text", "text")
+_ACCOUNT: Final[Mapping[LiteralString, LiteralString]] = dict(zip(ACCOUNT.columns.values(), _TYPES, strict=True))
+_OF_USERS: Final[LiteralString] = ", ".join(f"users.{name}" for name in _ACCOUNT)
+_REALM: Final[Mapping[LiteralString, LiteralString]] = {
+    "realm_organization_id": "uuid",
+    "realm_organization_slug": "text",
+    "realm_policy": "text",
+    "realm_shared_provider": "text",
+    "realm_own_provider": "uuid",
+}
+_DESTINATION: Final[Mapping[LiteralString, LiteralString]] = {
+    "service_id": "uuid",
+    "service_slug": "text",
+    "organization_id": "uuid",
+    "organization_slug": "text",
+    "organization_is_active": "boolean",
+    "is_agent": "boolean",
+    "binds_tokens": "boolean",
+}
+_DESTINATION_COLUMNS: Final[LiteralString] = ", ".join(_DESTINATION)
+_SET_REALM: Final[LiteralString] = "\n        ".join(f"{name} := realms.{name};" for name in _REALM)
+_SET_ACCOUNT: Final[LiteralString] = "\n    ".join(f"{name} := users.{name};" for name in (*_ACCOUNT, "password_hash"))
+
+# No account has this id.
+_NOBODY: Final = "00000000-0000-0000-0000-000000000000"
+_FIND_NAME: Final = "find_attempt_15"
+_FIND_SERVICE: Final[LiteralString] = f"{_FIND_NAME}.service_id"
+_FIND_ORGANIZATION: Final[LiteralString] = f"{_FIND_NAME}.organization_id"
+
+# The guess is taken first, so nobody gets a hash who has not paid for it. A try from a device that shows one of this account's device
+# tokens takes from that device's bucket, and any other try from the account's.
+#
+# Nothing here asks whether an account has the address. For an address without one, the look-up goes on with an id that nobody has: it runs
+# the same statements, looks into the same indexes, and finds nothing. Which parts run depends on the request, and on whether an
+# organization has proved the domain of the address.
+FIND_ATTEMPT: Final = Function(
+    _FIND_NAME,
+    "Takes a guess, and then finds all that a sign-in needs before the password is checked.",
+    _FOUND_BY,
+    {
+        **TAKEN,
+        **_ACCOUNT,
+        "password_hash": "text",
+        "mfa_enabled": "boolean",
+        "knowledge": "jsonb",
+        "breached_at_sign_in": "text",
+        "pressure": "double precision",
+        **_REALM,
+        "realm_joins": "boolean",
+        **_DESTINATION,
+        "may_know_of_failures": "boolean",
+    },
+    {"known": "uuid", "users": "record", "realms": "record"},
+    f"""
+    if %(device_digest)s is not null then
+        select devices.id
+          into known
+          from devices
+          join users on users.id = devices.user_id
+         where devices.token_digest = %(device_digest)s and devices.revoked_at is null and users.email_key = %(email_key)s;
+    end if;
+    with wanted as (
+             select case when known is null then %(account_limit)s else %(device_limit)s end as limit_name,
+                    coalesce(known::text, %(account_key)s) as key,
+                    case when known is null then %(account_burst)s else %(device_burst)s end as burst,
+                    case when known is null then %(account_pace)s else %(device_pace)s end as pace
+         )
+    {TAKE_WANTED.strip()}
+      into limit_name, key, wait;
+
+    select {_OF_USERS}, users.email_key, users.password_hash
+      into users
+      from users
+     where users.email_key = %(email_key)s;
+    {_SET_ACCOUNT}
+    users.id := coalesce(id, '{_NOBODY}');
+    if %(device_digest)s is null then
+        select {has_second_factor("users.id")}, {_BREACHED_AT_SIGN_IN}, {FIRST_KNOWLEDGE[False].strip()}
+          into mfa_enabled, breached_at_sign_in, knowledge;
+    else
+        select {has_second_factor("users.id")}, {_BREACHED_AT_SIGN_IN}, {FIRST_KNOWLEDGE[True].strip()}
+          into mfa_enabled, breached_at_sign_in, knowledge;
+    end if;
+    pressure := 0;
+    if cardinality(%(guess_kinds)s) > 0 then
+        pressure := {PRESSURE.strip()};
+    end if;
+
+    select realms.*, {OF_REALM.strip()}
+      into realms
+      from {REALMS.strip()}
+     where {IS_REALM};
+    if found then
+        {_SET_REALM}
+        realm_joins := {COULD_JOIN.strip()};
+    end if;
+
+    may_know_of_failures := false;
+    if %(service_slug)s is not null then
+        {_NAMED.strip()}
+          into {_DESTINATION_COLUMNS};
+        may_know_of_failures := {may_know_of_failures(_FIND_ORGANIZATION, _FIND_SERVICE, "users.id")};
+    elsif %(application_service)s is not null then
+        may_know_of_failures := {_is_known("users.id")};
+    end if;
+    return next;
+""",
+)
 
 # The statements by whether the request shows a device token, and where the sign-in leads to.
 _FIND: Final[Mapping[tuple[bool, "_Place"], LiteralString]] = {
-    (with_token, place): _find(with_token=with_token, place=place) for with_token in (False, True) for place in _Place
+    (with_token, place): FIND_ATTEMPT.call(
+        "*",
+        without={
+            *(() if with_token else _OF_TOKEN),
+            *(() if place is _Place.SERVICE else _OF_SERVICE),
+            *(() if place is _Place.APPLICATION else _OF_APPLICATION),
+        },
+    )
+    for with_token in (False, True)
+    for place in _Place
 }
 
 _FIND_DESTINATION: Final = _NAMED
 
+
+_OFFERS_PASSKEY: Final[LiteralString] = """users.passkey_offers_ended_at is null
+            and (users.passkey_offered_at is null or users.passkey_offered_at <= now() - %(offered_again_after)s)
+            and may_be_offered_passkey(users.id)"""
+
+# The parameters of `confirm`, and their types.
+_LOOKED_BY: Final[Mapping[LiteralString, LiteralString]] = {
+    **dict.fromkeys(("user", "identity", "on_device", "service", "flow", "organization"), "uuid"),
+    **dict.fromkeys(("encoded", "email_key", "mail_domain"), "text"),
+    "since": "timestamptz",
+    "offered_again_after": "interval",
+}
+_SET_CONFIRMED: Final[LiteralString] = "\n    ".join(f"{name} := users.{name};" for name in _ACCOUNT)
+_SET_DESTINATION: Final[LiteralString] = "\n        ".join(f"{name} := services.{name};" for name in _DESTINATION)
 
 # A password reset or a deactivation ends all sessions. The lock on the account makes either of them wait until the new session exists, so
 # that the new session ends, too. While the person gave the proof, they may have enabled a second factor, or the trust of the device may
@@ -395,81 +496,122 @@ _FIND_DESTINATION: Final = _NAMED
 # lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile. Sign-ins
 # of one person come one after the other from here on: they write the same rows, the try that is given back and the place in a service, and
 # in which order depends on what is sent together.
-def _last_look(*, offers_passkey: bool) -> LiteralString:
-    """The statement for a sign-in after which a page can, or cannot, offer a passkey. Most cannot, and do not pay for it."""
-    return f"""
-    with held as materialized (
-             select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language,
-                    address_vouched_by, origin_org_id {_OFFERED[offers_passkey]}
-               from users
-              where id = %(user)s and deactivated_at is null
-                and (%(encoded)s::text is null or password_hash = %(encoded)s)
-                and (%(since)s::timestamptz is null or password_changed_at is null or password_changed_at <= %(since)s)
-                for no key update
-         ),
-         users as materialized (
-             select held.*,
-                    %(identity)s::uuid is null or {is_connected("held")} as is_connected,
-                    %(flow)s::uuid is null or exists (
-                        select
-                          from flows
-                         where flows.id = %(flow)s and flows.signed_in_at is null and flows.expires_at > now()
-                           for no key update
-                    ) as flow_is_open,
-                    not {has_second_factor("held.id")} or exists (
-                        select
-                          from devices
-                         where devices.id = %(device)s and devices.user_id = held.id and devices.revoked_at is null
-                           and devices.trusted_until > now()
-                           for no key update
-                    ) as one_factor_is_enough,
-                    {is_listed("held.id")} as is_listed,
-                    %(flow)s::uuid is not null and owes_answers(held.id, held.created_at, %(flow)s) as owes_answers,
-                    {_OFFERS_PASSKEY[offers_passkey]} as offers_passkey,
-                    exists (
-                        select
-                          from memberships
-                          join organizations on organizations.id = memberships.org_id
-                         where memberships.user_id = held.id
-                        offset 1
-                    ) as belongs_to_several
-               from held
-         ),
-         destination as (
-             select services.id, services.slug, services.org_id, services.sign_in_policy, services.is_agent,
-                    services.dpop_bound_access_tokens, organizations.slug as organization_slug, organizations.status
-               from services
-               join organizations on organizations.id = services.org_id
-              where services.id = %(service)s
-                for key share
-         )
-  select {ACCOUNT.names}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.owes_answers,
-           users.offers_passkey, users.belongs_to_several,
-           services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
-           services.status = 'active' as organization_is_active, services.is_agent,
-           services.dpop_bound_access_tokens as binds_tokens,
-           {admits(IS_MEMBER_HERE, "users.id")} as is_admitted,
-           {grace_is_over(second_factor_due_in("services.org_id", "users.id"))} as owes_second_factor,
-           coalesce(users.origin_org_id <> services.org_id, false) as is_made_elsewhere,
-           {may_know_of_failures("services.org_id", "services.id", "users.id")} as may_know_of_failures,
-           {SUBSCRIPTION_STATE} as subscription,
-           {tells_more("services.id", "services.org_id", "users.id")} as tells_more,
-           risk_rules_asked(users.id, %(organization)s::uuid) as rules_asked,
-           services.id is not null and {has_hooks("services.org_id")} as has_hooks,
-           terms_pending(users.id, coalesce(%(organization)s::uuid, services.org_id)) as terms
-    from users
-    left join destination as services on true
-"""
+#
+# What the sign-in rests on is read after the last of these waits, or is in a row that is locked by then.
+LAST_LOOK: Final = Function(
+    "last_look_15",
+    "Locks what a sign-in rests on, and finds whether it still holds.",
+    _LOOKED_BY,
+    {
+        **_ACCOUNT,
+        "is_connected": "boolean",
+        "flow_is_open": "boolean",
+        "one_factor_is_enough": "boolean",
+        "is_listed": "boolean",
+        "owes_answers": "boolean",
+        "offers_passkey": "boolean",
+        "belongs_to_several": "boolean",
+        **_DESTINATION,
+        "is_admitted": "boolean",
+        "owes_second_factor": "boolean",
+        "is_made_elsewhere": "boolean",
+        "may_know_of_failures": "boolean",
+        "subscription": "jsonb",
+        "tells_more": "boolean",
+        "rules_asked": "jsonb",
+        "has_hooks": "boolean",
+        "terms": "jsonb",
+    },
+    {"users": "record", "services": "record", "is_trusted": "boolean := false", "entered": "uuid"},
+    f"""
+    select {_OF_USERS}, users.email_key, users.origin_org_id, users.passkey_offered_at, users.passkey_offers_ended_at
+      into users
+      from users
+     where users.id = %(user)s and users.deactivated_at is null
+       and (%(encoded)s is null or users.password_hash = %(encoded)s)
+       and (%(since)s is null or users.password_changed_at is null or users.password_changed_at <= %(since)s)
+       for no key update;
+    if not found then
+        return;
+    end if;
+    {_SET_CONFIRMED}
+    entered := %(organization)s;
+    is_connected := true;
+    if %(identity)s is not null then
+        is_connected := {is_connected("users")};
+    end if;
+    flow_is_open := true;
+    if %(flow)s is not null then
+        perform from flows
+          where flows.id = %(flow)s and flows.signed_in_at is null and flows.expires_at > now()
+            for no key update;
+        flow_is_open := found;
+    end if;
+    if %(on_device)s is not null and {has_second_factor("users.id")} then
+        perform from devices
+          where devices.id = %(on_device)s and devices.user_id = users.id and devices.revoked_at is null and devices.trusted_until > now()
+            for no key update;
+        is_trusted := found;
+    end if;
+    owes_answers := false;
+    is_admitted := false;
+    owes_second_factor := false;
+    is_made_elsewhere := false;
+    may_know_of_failures := false;
+    tells_more := false;
+    has_hooks := false;
+    if %(service)s is not null then
+        perform from services
+           join organizations on organizations.id = services.org_id
+          where services.id = %(service)s
+            for key share;
+        -- This lock gives rows as they were before the wait.
+        select {DESTINATION.strip()}, services.org_id, services.id, services.sign_in_policy
+          into services
+          from services
+          join organizations on organizations.id = services.org_id
+         where services.id = %(service)s;
+        if found then
+            select {admits(IS_MEMBER_HERE, "users.id")}, {grace_is_over(second_factor_due_in("services.org_id", "users.id"))},
+                   {may_know_of_failures("services.org_id", "services.id", "users.id")}, {SUBSCRIPTION_STATE},
+                   {tells_more("services.id", "services.org_id", "users.id")}, {has_hooks("services.org_id")}
+              into is_admitted, owes_second_factor,
+                   may_know_of_failures, subscription,
+                   tells_more, has_hooks;
+            is_made_elsewhere := coalesce(users.origin_org_id <> services.org_id, false);
+            entered := coalesce(entered, services.org_id);
+            {_SET_DESTINATION}
+        end if;
+    end if;
+    if %(identity)s is not null and is_connected then
+        -- The provider is locked by now. Its domains and whether it is on are not.
+        is_connected := {is_connected("users")};
+    end if;
+    if %(flow)s is not null then
+        owes_answers := owes_answers(users.id, users.created_at, %(flow)s);
+    end if;
+    offers_passkey := false;
+    if %(offered_again_after)s is not null then
+        offers_passkey := {_OFFERS_PASSKEY};
+    end if;
+    select is_trusted or not {has_second_factor("users.id")}, {is_listed("users.id")},
+           exists (
+               select
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = users.id
+               offset 1
+           ),
+           risk_rules_asked(users.id, %(organization)s), terms_pending(users.id, entered)
+      into one_factor_is_enough, is_listed,
+           belongs_to_several,
+           rules_asked, terms;
+    return next;
+""",
+)
 
-
-_OFFERED: Final = {True: ", passkey_offered_at, passkey_offers_ended_at", False: ""}
-_OFFERS_PASSKEY: Final = {
-    True: """held.passkey_offers_ended_at is null
-                    and (held.passkey_offered_at is null or held.passkey_offered_at <= now() - %(offered_again_after)s::interval)
-                    and may_be_offered_passkey(held.id)""",
-    False: "false",
-}
-_LAST_LOOK: Final = {offers: _last_look(offers_passkey=offers) for offers in (False, True)}
+# The statements by whether a page can offer a passkey after the sign-in. Most cannot, and do not pay for it.
+_LAST_LOOK: Final = {offers: LAST_LOOK.call("*", without=() if offers else ("offered_again_after",)) for offers in (False, True)}
 
 _IS_KNOWN: Final[LiteralString] = f"select {_is_known('%(user)s::uuid')} as yes"
 

@@ -5,7 +5,8 @@ The times when sessions were last seen, written many at a time. A use of a sessi
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from itertools import product
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from adapters.postgres.columns import AnswerRow, Columns, IdRow, array, array_of_texts, storable_text
@@ -93,15 +94,15 @@ class SessionRows(OnTransaction):
         return only(await self._transaction.ask(AnswerRow, _LIVES, {"session": session})).yes
 
     async def add(self, session: Session) -> None:
-        impersonated = session.impersonated
+        context, impersonated = session.context, session.impersonated
         await self._transaction.tell_along(
-            _ADD,
+            _ADD[_Bound(session.is_own, session.parent is not None, context.organization is not None, context.service is not None)],
             {
                 "id": session.id,
                 "user": session.user,
                 "device": session.device,
-                "organization": session.context.organization,
-                "service": session.context.service,
+                "organization": context.organization,
+                "service": context.service,
                 "created_at": session.created_at,
                 "last_seen_at": session.last_seen_at,
                 "expires_at": session.expires_at,
@@ -119,7 +120,6 @@ class SessionRows(OnTransaction):
                 "opened_through": session.opened_through,
                 "minutes_idle": minutes_kept(session.idle),
                 "most": session.most,
-                "is_own": session.is_own,
                 "is_impersonated": impersonated is not None,
                 "key": session.key,
                 **door_parameters(session.doors),
@@ -225,35 +225,21 @@ _HOLD_OPENER: Final[LiteralString] = f"""
 
 _LIVES: Final[LiteralString] = f"select {SESSION_LIVES} as yes"
 
-# What ends a session without a use, and how many of its kind may be open. Outside organizations, the rules of own memberships bind: what
-# merely lists a person says nothing about their own sessions. A session rests no longer than the one that it was opened from.
-_RULES: Final[LiteralString] = f"""
-               select least(
-                          %(minutes_idle)s::integer,
-                          case when %(is_own)s::boolean then own.minutes_idle end,
-                          (select parents.minutes_idle from sessions as parents where parents.id = %(parent)s)
-                      ) as minutes_idle,
-                      case
-                          when %(is_own)s::boolean then least(%(most)s::smallint, own.most)
-                          when not %(is_impersonated)s::boolean
-                          then (select most_sessions from organizations where organizations.id = %(organization)s)
-                      end as most,
-                      case
-                          when not %(is_impersonated)s::boolean
-                          then (select most_sessions from services where services.id = %(service)s)
-                      end as most_in_service
-                 from (
-                          select min(organizations.session_idle_minutes) as minutes_idle, min(organizations.most_sessions) as most
-                            from memberships
-                            join organizations on organizations.id = memberships.org_id
-                           where %(is_own)s::boolean and memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP}
-                             and organizations.status = 'active'
-                      ) as own
-"""
 
-# Who writes `expires_at` writes its day, too: otherwise a trigger does, at the price of a call. Where a number says how many there may be,
-# a trigger ends the oldest.
-_ADD: Final[LiteralString] = f"""
+class _Bound(NamedTuple):
+    """What binds a new session: the rules of the person's own organizations, the session that it was opened from, the organization and the
+    service that it is of.
+    """
+
+    is_own: bool
+    has_parent: bool
+    in_organization: bool
+    in_service: bool
+
+    def statement(self) -> LiteralString:
+        # Who writes `expires_at` writes its day, too: otherwise a trigger does, at the price of a call. Where a number says how many there
+        # may be, a trigger ends the oldest.
+        return f"""
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, stated_at,
                           refuses_applications, scopes, opened_through, let_in_by, kept_out_by, expires_day, minutes_idle, most,
@@ -263,11 +249,44 @@ _ADD: Final[LiteralString] = f"""
            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s,
            %(let_in_by)s::uuid[], %(kept_out_by)s::uuid[],
            (until.expires_at at time zone 'UTC')::date, rules.minutes_idle, rules.most, rules.most_in_service, %(key)s
-      from ({_RULES}) as rules
+      from ({self._rules()}) as rules
      cross join lateral (
                select least(%(expires_at)s, %(created_at)s + rules.minutes_idle * interval '1 minute') as expires_at
            ) as until
 """
+
+    def _rules(self) -> LiteralString:
+        """What ends a session without a use, and how many of its kind may be open. Outside organizations, the rules of own memberships
+        bind: what merely lists a person says nothing about their own sessions. A session rests no longer than the one that it was opened
+        from. There are statements without the look-ups of what a session has not, because PostgreSQL sets up every part of a statement.
+        """
+        own, parent = (", own.minutes_idle" if self.is_own else ""), (f", {_IDLE_OF_PARENT}" if self.has_parent else "")
+        most = "least(%(most)s::smallint, own.most)" if self.is_own else _MOST_THERE if self.in_organization else "null::smallint"
+        return f"""
+               select least(%(minutes_idle)s::integer{own}{parent}) as minutes_idle,
+                      {most} as most,
+                      {_MOST_IN_SERVICE if self.in_service else "null::smallint"} as most_in_service
+                 {_FROM_OWN if self.is_own else ""}
+"""
+
+
+_IDLE_OF_PARENT: Final = "(select parents.minutes_idle from sessions as parents where parents.id = %(parent)s)"
+_MOST_THERE: Final = """case
+                          when not %(is_impersonated)s::boolean
+                          then (select most_sessions from organizations where organizations.id = %(organization)s)
+                      end"""
+_MOST_IN_SERVICE: Final = """case
+                          when not %(is_impersonated)s::boolean
+                          then (select most_sessions from services where services.id = %(service)s)
+                      end"""
+_FROM_OWN: Final[LiteralString] = f"""from (
+                          select min(organizations.session_idle_minutes) as minutes_idle, min(organizations.most_sessions) as most
+                            from memberships
+                            join organizations on organizations.id = memberships.org_id
+                           where memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
+                      ) as own"""
+
+_ADD: Final[Mapping[_Bound, LiteralString]] = {bound: bound.statement() for bound in map(_Bound._make, product((False, True), repeat=4))}
 
 _KEEP_FACTOR: Final = "update sessions set factor_through = %(provider)s, factor_stated = %(stated)s where id = %(session)s"
 

@@ -180,11 +180,25 @@ def granted_person(granted: Granted) -> DescribedPerson:
 def id_claims(
     granted: Granted, *, client: ClientId, access_token: Token, issuer: str, now: datetime, expires_at: datetime
 ) -> Mapping[str, Json]:
-    return values(id_said(granted, client=client, access_token=access_token, issuer=issuer, now=now, expires_at=expires_at))
+    claims = _id_claims(granted, client=client, access_token=access_token, issuer=issuer, now=now, expires_at=expires_at)
+    if granted.opened.facts is NO_FACTS:
+        # As in `access_claims`.
+        return claims | values(_person_said(granted, issuer))
+    return values(_id_said(granted, claims, issuer))
 
 
 def id_said(granted: Granted, *, client: ClientId, access_token: Token, issuer: str, now: datetime, expires_at: datetime) -> Sequence[Said]:
-    """The claims of an ID token (OpenID Connect Core sections 2 and 3.1.3.6). There is no `azp`: the client is its one audience."""
+    """The claims of an ID token, each with its source."""
+    claims = _id_claims(granted, client=client, access_token=access_token, issuer=issuer, now=now, expires_at=expires_at)
+    return _id_said(granted, claims, issuer)
+
+
+def _id_claims(
+    granted: Granted, *, client: ClientId, access_token: Token, issuer: str, now: datetime, expires_at: datetime
+) -> dict[str, Json]:
+    """The claims of an ID token (OpenID Connect Core sections 2 and 3.1.3.6), without those of the person. There is no `azp`: the client is
+    its one audience.
+    """
     session = granted.opened.session
     claims: dict[str, Json] = {
         "iss": issuer,
@@ -201,9 +215,16 @@ def id_said(granted: Granted, *, client: ClientId, access_token: Token, issuer: 
         claims["auth_time"] = int(shown_at.timestamp())
     if granted.nonce is not None:
         claims["nonce"] = granted.nonce
-    said: list[Said] = [ToldClaim(name, value, OF_TOKEN) for name, value in claims.items()]
+    return claims
+
+
+def _person_said(granted: Granted, issuer: str) -> Sequence[Said]:
     scopes = () if granted.opened.application is None else granted.opened.application.scopes
-    said += person_said(scopes, granted_person(granted), ClaimPlace.ID_TOKEN, issuer=issuer)
+    return person_said(scopes, granted_person(granted), ClaimPlace.ID_TOKEN, issuer=issuer)
+
+
+def _id_said(granted: Granted, claims: Mapping[str, Json], issuer: str) -> Sequence[Said]:
+    said = [*(ToldClaim(name, value, OF_TOKEN) for name, value in claims.items()), *_person_said(granted, issuer)]
     return said if granted.opened.facts is NO_FACTS else fitting_id_token(said)
 
 

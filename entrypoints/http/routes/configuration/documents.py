@@ -27,7 +27,7 @@ from entrypoints.http.machinery.fields import OrganizationPath, Word, example
 from entrypoints.http.machinery.limits import DOCUMENTS
 from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned, endpoint_of
-from entrypoints.http.routes.configuration.exporting import exported
+from entrypoints.http.routes.configuration.exporting import encoded, exported
 from entrypoints.http.routes.configuration.reading import unused_secrets, without_references
 from entrypoints.http.routes.configuration.registry import BY_ID, managed_objects
 
@@ -231,7 +231,8 @@ async def get_platform_configuration(call: Call[None, None, None, Caller], poste
     """
     acting = DocumentCaller(postern, call.request, call.caller)
     slugs = await postern.platform.configurations.slugs() if await acting.may_name("") is None else ()
-    return ConfigurationDocument(await exported(acting, slugs, with_platform=True), await _managed(acting, ""))
+    document = await exported(acting, slugs, with_platform=True, are_all=True)
+    return ConfigurationDocument(await encoded(document), await _managed(acting, ""))
 
 
 @endpoint.post(

@@ -19,10 +19,13 @@ HOUR: Final = timedelta(hours=1)
 
 # In an order in which they can be filled: what a row names comes before it.
 TABLES: Final = (
-    "all_organizations", "users", "held_accounts", "roles", "all_services", "upstream_providers", "identities", "memberships", "teams",
-    "team_members", "service_roles", "permissions", "relations", "consents", "resource_servers", "resource_admissions", "resource_consents",
-    "terms", "terms_acceptances", "client_secrets", "mfa_secrets", "passkeys", "plans", "subscriptions", "service_claims", "service_users",
-    "siem_configurations", "webhooks", "sessions", "directory_sessions", "authorization_codes", "refresh_tokens",
+    "all_organizations", "users", "devices", "login_events", "guess_counts", "rate_limit_buckets", "domains",
+    "former_members", "former_addresses", "provisioned_users", "invitations", "join_requests", "hooks", "installation_risk_policies",
+    "all_profile_fields", "held_accounts", "roles", "all_services", "upstream_providers", "domain_routes", "identities", "memberships",
+    "teams", "team_members", "service_roles", "permissions", "relations", "consents", "resource_servers", "resource_admissions",
+    "resource_consents", "terms", "terms_acceptances", "client_secrets", "mfa_secrets", "passkeys", "plans", "subscriptions",
+    "service_claims", "service_users", "siem_configurations", "webhooks", "flows", "sessions", "directory_sessions",
+    "authorization_codes", "refresh_tokens",
 )  # fmt: skip
 
 
@@ -62,12 +65,64 @@ _BLANK: Final[Mapping[str, Callable[[str, datetime], Row]]] = {
         "id": one, "slug": f"o-{one}", "name": "Acme", "status": "active", "deleted_at": None, "asks_terms": False, "most_sessions": None,
         "agents": "allowed", "agents_since": None, "session_hours": None, "session_idle_minutes": None, "metadata_clients": "off",
         "metadata_hosts": [], "registered_clients": "off", "mfa_required_since": None, "mfa_grace_days": 7, "admin_factor": None,
-        "admin_required_since": None, "all_factor": None, "all_factor_role_id": None, "all_required_since": None, **_made(now),
+        "admin_required_since": None, "all_factor": None, "all_factor_role_id": None, "all_required_since": None,
+        "breached_at_sign_in": None, "passkey_offers": True, "risk_counts_since": None, "risk_policies": [], "risk_exceptions": [],
+        "device_trust_days": 30, **_made(now),
     },
     "users": lambda one, now: {
         "id": one, "email": f"{one}@example.org", "email_key": f"{one}@example.org", "is_platform_owner": False, "email_verified_at": None,
         "address_vouched_by": None, "deactivated_at": None, "origin_org_id": None, "name": None, "given_name": None, "family_name": None,
-        "username": None, "zoneinfo": None, "picture_id": None, "language": None, "profile_updated_at": None, **_made(now),
+        "username": None, "zoneinfo": None, "picture_id": None, "language": None, "profile_updated_at": None, "password_hash": None,
+        "password_changed_at": None, "passkey_offered_at": None, "passkey_offers_ended_at": None, **_made(now),
+    },
+    "devices": lambda one, now: {
+        "id": one, "user_id": None, "token_digest": None, "name": "Firefox", "device_type": "browser", "browser": "Firefox", "os": "Linux",
+        "last_used_at": now - DAY, "trust_digest": None, "trusted_until": None, "trusted_at": None, "revoked_at": None, **_made(now),
+    },
+    "login_events": lambda one, now: {
+        "id": one, "user_id": None, "organization_id": None, "service_id": None, "device_id": None, "provider": "password",
+        "success": True, "reason": None, "flagged": False, "country": None, "spot": None, "created_at": now - DAY, "salt": one,
+    },
+    "guess_counts": lambda _, now: {
+        "kind": "network", "slot": 1, "key": "", "hour": now, "failures": 1, "seen": 1, "first_at": now, "last_at": now,
+    },
+    "rate_limit_buckets": lambda _, now: {
+        "limit_name": "sign_in_account", "key": "", "tokens": 3.5, "at": now, "wait": 0, "full_at": now + HOUR,
+    },
+    "domains": lambda one, now: {
+        "id": one, "org_id": None, "domain": "example.org", "token": one, "verified_at": None, "next_check_at": None, **_made(now),
+    },
+    "domain_routes": lambda one, now: {
+        "id": one, "org_id": None, "domain": "example.org", "token": one, "verified_at": None, "next_check_at": None,
+        "shared_provider": None, "own_provider": None, "login_policy": "password_allowed", "join_policy": "off", **_made(now),
+    },
+    "former_members": lambda _, now: {"org_id": None, "user_id": None, "removed_at": now - DAY},
+    "former_addresses": lambda _, now: {"user_id": None, "email_key": "", "held_until": now - DAY},
+    "provisioned_users": lambda _, now: {
+        "org_id": None, "user_id": None, "is_member": True, "is_deactivated": False, "in_group": False, "is_scims": True, **_made(now),
+    },
+    "invitations": lambda one, now: {
+        "id": one, "org_id": None, "email": "", "email_key": "", "role": "member", "token_digest": f"\\x{one.replace('-', '')}",
+        "status": "pending", "expires_at": now + DAY, "created_at": now - DAY, "closed_at": None,
+    },
+    "join_requests": lambda one, now: {
+        "id": one, "org_id": None, "user_id": None, "email": "", "status": "pending", "created_at": now - DAY, "decided_at": None,
+    },
+    "hooks": lambda one, now: {
+        "id": one, "org_id": None, "point": "sign_in", "address": "https://hook.example", "silence": "go_on", "seconds": 1,
+        "since": now - DAY, "asked": 0, "silent": 0, "refused": 0, "factors": 0, "milliseconds": 0, "slowest": 0, **_made(now),
+    },
+    "installation_risk_policies": lambda _, now: {
+        "is_only": True, "policies": [], "exceptions": [], "counts_since": now - DAY,
+    },
+    "all_profile_fields": lambda one, now: {
+        "id": one, "org_id": None, "key": f"f-{one}", "label": "Field", "kind": "text", "rule": {}, "written_by": ["person"],
+        "scope": None, "required": False, "asked_at": None, "position": 0, "deleted_at": None, **_made(now),
+    },
+    "flows": lambda one, now: {
+        "id": one, "browser_digest": f"\\x{one.replace('-', '')}", "purpose": "account", "service_id": None, "request": {},
+        "wanted": {}, "user_id": None, "created_at": now - HOUR, "expires_at": now + HOUR, "signed_in_at": None, "proof_digest": None,
+        "hooks_asked": 0,
     },
     "held_accounts": lambda _, now: {"user_id": None, "held_since": now - 4 * DAY},
     "roles": lambda one, now: {"id": one, "org_id": None, "slug": f"r-{one}", "name": "Role", **_made(now)},

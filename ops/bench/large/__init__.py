@@ -1,1 +1,0 @@
-"""A large installation beside a small one, whose organizations are of the same size."""
