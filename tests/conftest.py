@@ -31,6 +31,7 @@ from entrypoints.logs import LibraryHandler
 from tests.kept_connections import kept_beside_pools, kept_connections
 from tests.migrated import make_copy, migrate_template
 from tests.places import directory_of_a_run
+from tests.runs.ending import nothing_left
 
 # By this variable the workers of one run find the server that their controller started.
 _SERVER_VARIABLE = "POSTERN_TEST_POSTGRES"
@@ -52,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # The tests start Python more than a hundred times. Without bytecode files, each start would compile the same files, for a second.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     directory = _of_the_run.enter_context(directory_of_a_run())
+    _of_the_run.enter_context(nothing_left())
     _trust_one_authority(directory)
     _of_the_run.callback(os.environ.pop, _SERVER_VARIABLE, None)
     if given := os.environ.get(_GIVEN_VARIABLE):

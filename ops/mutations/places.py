@@ -12,6 +12,8 @@ from core.frozen import Frozen
 
 ROOT: Final = Path(__file__).parents[2]
 KEPT: Final = Path(__file__).parent / "kept.toml"
+SEEN: Final = ROOT / "build" / "kept-seen.txt"
+"""The cases that saw the kept mutations, one a line. `tests/runs/choosing.py` chooses them."""
 # Where decisions stand. What draws pages, or wires things together, fails loudly or not at all.
 _FOLDERS: Final = ("core/domain", "core/usecases", "adapters/postgres")
 _TENANT: Final = r"(?: and (?:\w+\.)?org_id = %\(organization\)s)|(?:(?:\w+\.)?org_id = %\(organization\)s and )"

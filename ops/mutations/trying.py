@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -23,10 +24,13 @@ import pytest
 
 from ops.mutations.places import ROOT, Mutation
 from ops.patience import PATIENCE
+from ops.runs.chosen import Chosen, is_whole
 
 # Lines of JSON: the mutations to try, and what came of them.
 WANTED: Final = "MUTATIONS_WANTED"
 FOUND: Final = "MUTATIONS_FOUND"
+CHOSEN: Final = "chosen"
+"""In what is wanted: whether the chosen cases are asked, too. In what was found: which of them saw it."""
 # What no test sees in this time counts as unseen.
 MOST_SECONDS: Final = 150
 Place = tuple[str, int]
@@ -52,29 +56,40 @@ class _Trying:
         gc.unfreeze()
         for one in self._wanted:
             mutation, began = Mutation(**one["mutation"]), time.monotonic()
-            number = os.fork()
-            if not number:
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                signal.alarm(MOST_SECONDS + 2 * round(PATIENCE))
-                session.config.pluginmanager.unregister(name="terminalreporter")
-                self._write(mutation, self._tried(session, mutation, one["near"]))
-                os._exit(0)
-            _, status = os.waitpid(number, 0)
-            if status:
-                # A loop without end is seen: any run of the tests would end there. Tests that wait end by themselves.
-                late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
-                self._write(mutation, {"caught": "it hangs"} if late else {"broken": f"the child ended with {status}"})
+            items = [item for place in one["near"] for item in session.items if _is_of(item.nodeid, place)]
+            said = self._in_a_child(session, mutation, items)
+            if one.get(CHOSEN) and said.get("caught"):
+                by_chosen = self._in_a_child(session, mutation, [item for item in items if is_chosen(item.nodeid)])
+                said = {**said, CHOSEN: by_chosen.get("caught", "")}
+            with self._found.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"mutation": str(mutation), **said}) + "\n")
             print(f"{time.monotonic() - began:4.0f} s  {mutation}", flush=True)
         return True
+
+    def _in_a_child(self, session: pytest.Session, mutation: Mutation, items: Sequence[pytest.Item]) -> Mapping[str, Any]:
+        answer = self._found.with_suffix(".answer")
+        number = os.fork()
+        if not number:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(MOST_SECONDS + 2 * round(PATIENCE))
+            session.config.pluginmanager.unregister(name="terminalreporter")
+            answer.write_text(json.dumps(self._tried(mutation, items)), encoding="utf-8")
+            os._exit(0)
+        _, status = os.waitpid(number, 0)
+        if status:
+            # A loop without end is seen: any run of the tests would end there. Tests that wait end by themselves.
+            late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+            return {"caught": "it hangs"} if late else {"broken": f"the child ended with {status}"}
+        return dict(json.loads(answer.read_text(encoding="utf-8")))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._failed.append(report.nodeid)
 
-    def _tried(self, session: pytest.Session, mutation: Mutation, near: Sequence[str]) -> Mapping[str, Any]:
+    def _tried(self, mutation: Mutation, items: Sequence[pytest.Item]) -> Mapping[str, Any]:
         try:
             apply(mutation)
-            self._run([item for place in near for item in session.items if _is_of(item.nodeid, place)])
+            self._run(items)
         except Unapplied:
             return {"unapplied": True}
         except BaseException:  # noqa: BLE001 - the child tells it and ends
@@ -89,9 +104,17 @@ class _Trying:
                 item.session._setupstate.teardown_exact(None)  # noqa: SLF001 - the child stops in the middle
                 return
 
-    def _write(self, mutation: Mutation, said: Mapping[str, Any]) -> None:
-        with self._found.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"mutation": str(mutation), **said}) + "\n")
+
+def is_chosen(case: str) -> bool:
+    """Whether `make test` runs the case, while its file is as it was."""
+    file, _, name = case.partition("::")
+    listed = _chosen().files.get(file)
+    return is_whole(file) or (listed is not None and (listed.cases is None or name in listed.cases))
+
+
+@cache
+def _chosen() -> Chosen:
+    return Chosen.read()
 
 
 def _is_of(case: str, place: str) -> bool:

@@ -91,9 +91,9 @@ def reasons(checked: Mapping[str, str], among: Sequence[Room]) -> Mapping[str, s
     found = {}
     for room in among:
         if room.name not in checked:
-            found[room.name] = "nobody has seen it green"
+            found[room.name] = "nobody has seen its tests green"
         elif checked[room.name] != room.digest():
-            found[room.name] = "its tests, or what it is made of, changed since it was green"
+            found[room.name] = "its tests, or files that it is made of, have changed"
     return found
 
 
@@ -181,7 +181,7 @@ class _Passing:
 
 
 class Noting:
-    """Says first what is due and why, at once what fails, and last what was left out; writes down what was green."""
+    """Says first what is due and why, and last what was left out; writes down what was green."""
 
     def __init__(self, *, every: bool) -> None:
         self._every = every
@@ -198,15 +198,15 @@ class Noting:
         self._collected: set[str] = set()
         self._skipped: set[str] = set()
         self._red: set[str] = set()
-        self._reporter: Any = None
-
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        self._reporter = session.config.pluginmanager.get_plugin("terminalreporter")
 
     def pytest_report_header(self) -> Sequence[str]:
+        if self._every:
+            return ["Every test runs, also those of what Postern ships and has not changed."]
+        if not self._reasons:
+            return ["Every test runs, but for those of what Postern ships: nothing of that has changed since they were green."]
         return [
-            *(f"due: {name} ({why})" for name, why in self._reasons.items()),
-            *([] if self._reasons else ["no room that ships is due"]),
+            "Every test runs. The tests of what Postern ships run only where it has changed since they were green. This time:",
+            *(f"  {name}: {why}" for name, why in self._reasons.items()),
         ]
 
     @pytest.hookimpl(optionalhook=True)
@@ -222,7 +222,6 @@ class Noting:
             self._skipped.add(file)
         if report.failed:
             self._red.add(file)
-            self._say(f"\n{report.nodeid} failed; the reason follows at the end of the run")
         if file not in self._files:
             self._files[file] = digest_of([file])
         if report.when == "call" and report.passed:
@@ -236,9 +235,7 @@ class Noting:
         return ended
 
     def _note(self, session: pytest.Session) -> None:
-        # Whoever names a file, or a part of one, has not run the whole.
-        narrowed = session.config.option.keyword or session.config.option.markexpr or session.config.args_source is _NAMED
-        if session.exitstatus not in ENDED or narrowed:
+        if session.exitstatus not in ENDED or is_narrowed(session.config):
             return
         before = self._checked
         # Without npm, tests of clients are skipped, and nobody has seen these. In CI, what is skipped is skipped by intent.
@@ -252,10 +249,6 @@ class Noting:
             pages=self._pages if self._every and not self._red else {**before.pages, **self._pages},
             files={**{file: before.files[file] for file in there}, **seen},
         ).write()
-
-    def _say(self, line: str) -> None:
-        if self._reporter is not None:
-            self._reporter.write_line(line)
 
     def _room(self, name: str) -> Room:
         return next(room for room in self._rooms if room.name == name)
@@ -282,6 +275,11 @@ class Noting:
 # What came to its end. An interrupted run says nothing.
 ENDED: Final = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 _NAMED: Final = pytest.Config.ArgsSource.ARGS
+
+
+def is_narrowed(config: pytest.Config) -> bool:
+    """Whoever names a file, or a part of one, does not run the whole."""
+    return bool(config.option.keyword or config.option.markexpr) or config.args_source is _NAMED
 
 
 class Sweep:

@@ -20,6 +20,9 @@ import pytest
 from tests.places import ROOT
 from tests.runs.rooms import ENDED, LEFT_OUT
 
+FILES: Final = "files"
+SECONDS: Final = "seconds"
+"""What the controller of a run of a part hands to its workers: the files that have something of it, and how long that takes of each."""
 _EACH: Final = "dist_each"
 _SECONDS: Final = ROOT / "tests" / "seconds.json"
 
@@ -38,8 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     elif worker.get(_EACH):
         number, workers = int(worker["workerid"].removeprefix("gw")), int(worker["workercount"])
         left_out = frozenset(worker.get(LEFT_OUT, ()))
-        files = [file for file in all_files() if file not in left_out]
-        config.pluginmanager.register(_Share(shares(files, measured(), workers)[number]))
+        files = [file for file in worker.get(FILES, all_files()) if file not in left_out]
+        config.pluginmanager.register(_Share(shares(files, worker.get(SECONDS, measured()), workers)[number]))
 
 
 @pytest.hookimpl(optionalhook=True)

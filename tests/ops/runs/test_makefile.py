@@ -1,6 +1,7 @@
 """The commands that `make` would run, as `make --dry-run` prints them."""
 
 import os
+import re
 import runpy
 import subprocess
 from pathlib import Path
@@ -35,8 +36,31 @@ EVERY_FILE = ".venv/bin/python -m pytest -n 6 --dist each"
 
 
 def test_what_ships_is_tested_when_it_is_due_and_nothing_is_counted_for_coverage() -> None:
-    (command,) = commands("test")
+    (command,) = commands("check-tests")
     assert command == f"{EVERY_FILE} --rooms due"
+
+
+def test_the_plain_command_runs_the_chosen_part() -> None:
+    (command,) = commands("test")
+    assert command == f"{EVERY_FILE} --chosen"
+
+
+def targets_of_ci() -> list[str]:
+    """What workflows and CI's command run of this file."""
+    places = [ROOT / ".ci" / "run", *(ROOT / ".github" / "workflows").glob("*.yml")]
+    lines = [line.partition("#")[0] if place.suffix == ".yml" else line for place in places for line in place.read_text().splitlines()]
+    return sorted(
+        {target for line in lines for run in re.findall(r"(?:^\s*|run: |exec |&& |; )make ([a-z][\w -]*)", line) for target in run.split()}
+    )
+
+
+def test_neither_a_workflow_nor_ci_runs_the_chosen_part() -> None:
+    targets = targets_of_ci()
+    assert {"check", "check-all", "check-tests"} <= {*targets}
+    for target in targets:
+        assert not [line for line in planned(target) if "--chosen" in line], target
+    for target in ("check", "check-all", "check-tests"):
+        assert any(f"{EVERY_FILE} --rooms " in line for line in planned(target))
 
 
 def test_types_style_and_contracts_are_checked_beside_the_tests_and_each_can_fail_the_run() -> None:
@@ -60,7 +84,7 @@ def test_the_tests_can_be_given_a_database() -> None:
 
 def test_help_says_what_there_is() -> None:
     shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("run", "test", "check", "wheels"):
+    for target in ("run", "test", "check-tests", "check", "wheels"):
         assert f"  make {target} " in shown
 
 
@@ -97,7 +121,9 @@ def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_d
     assert set(tried.split()[3:]) <= set(PRODUCTS)
     assert ".venv/bin/python -m ops.mutations --kept" in at_night
     assert ".venv/bin/mypy --platform darwin --cache-dir .mypy_cache/darwin core ports adapters actors entrypoints" in at_night
-    *_, last, pictures = at_night
+    *_, last, pictures, chosen = at_night
+    # Make ends with what fails first. So it chooses only if all else was green.
+    assert chosen == ".venv/bin/python -m tests.runs.choosing"
     assert pictures == ".venv/bin/python -m ops.pictures"
     assert not any("ops.pictures" in line for line in planned("check"))
     oldest, _, folders = last.partition(" --dist each ")
@@ -126,7 +152,17 @@ def test_the_ordinary_run_does_not_collect_what_needs_a_bundler() -> None:
     assert [f"tests/e2e/starts/{one}" for one in ignored] == named[1:]
 
 
-@pytest.mark.parametrize("target", ["test", "near", "check"])
+def test_whatever_installs_or_compiles_says_so_and_why() -> None:
+    """pip, npm and a compiler are silent for minutes, and a newcomer does not know whether they hang."""
+    silent = re.compile(r"-m (pip|venv|compileall) |build_argon2|npm ci |install-test-tools")
+    shown = "\n".join(planned("--always-make", "run", "check-all")).replace("\\\n", "").splitlines()
+    found = [line for line in shown if silent.search(line)]
+    assert len(found) > 10
+    assert [line for line in found if 'ops/runs/aloud.py "' not in line] == []
+    assert any("ops/build_argon2.py" in line and '"Compiling Argon2 for this processor: it hashes passwords' in line for line in found)
+
+
+@pytest.mark.parametrize("target", ["test", "near", "check", "check-tests"])
 def test_what_npm_brings_is_installed_before_the_tests(target: str) -> None:
     """Otherwise the tests of Next.js and of the client for TypeScript are skipped, and nobody notices."""
     shown = planned("--always-make", target)

@@ -110,11 +110,12 @@ def run_with(green: Mapping[str, str], checked: Path) -> str:
 def test_a_run_says_first_what_is_due_and_why_and_last_what_it_left_out(tmp_path: Path) -> None:
     image = next(room for room in rooms() if room.name == "image")
     said = run_with({"image": image.digest()}, tmp_path / "checked.json")
-    assert "due: wheel (nobody has seen it green)" in said
+    assert "Every test runs. The tests of what Postern ships run only where it has changed since they were green. This time:" in said
+    assert "\n  wheel: nobody has seen its tests green\n" in said
     assert "Left out, since nothing of it changed: image (" in said
     assert "no tests ran" in said
     said = run_with({"image": "0" * 16}, tmp_path / "checked.json")
-    assert "due: image (its tests, or what it is made of, changed since it was green)" in said
+    assert "\n  image: its tests, or files that it is made of, have changed\n" in said
     assert " passed" in said
 
 

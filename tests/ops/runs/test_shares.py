@@ -1,4 +1,4 @@
-"""`make test` runs each test file in exactly one worker."""
+"""`make check` runs each test file in exactly one worker."""
 
 from collections import Counter
 
