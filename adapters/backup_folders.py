@@ -31,6 +31,10 @@ class ManifestUnusable(Exception):
     """The message is one sentence for the operator."""
 
 
+class ManifestNewer(ManifestUnusable):
+    """A newer program has written the manifest. It says nothing of the backup."""
+
+
 class KeysDiffer(Exception):
     """The key ring is not the one that the backup was made with. The message is one sentence for the operator."""
 
@@ -124,7 +128,7 @@ class BackupFolder:
         try:
             of_format = msgspec.json.decode(text, type=_Format).format
             if of_format > FORMAT:
-                raise ManifestUnusable(f"the manifest has the form {of_format} of a newer Postern; this one reads up to {FORMAT}")
+                raise ManifestNewer(f"the manifest has the form {of_format} of a newer Postern; this one reads up to {FORMAT}")
             return msgspec.json.decode(text, type=_Envelope)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise ManifestUnusable(f"{MANIFEST} cannot be read: it is cut, or not a manifest") from None

@@ -26,7 +26,7 @@ from adapters.postgres.database import connection_limits
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.lookout import HostState, seen_hosts
 from adapters.postgres.grants import Rights, rights
-from adapters.postgres.migrate import SchemaMismatch, plan
+from adapters.postgres.migrate import SchemaMismatch, listed_processes, older_processes, plan, plan_of_all
 from core.domain.backups import BACKUP_CHECKED
 from core.domain.errors import BadRequest, Refusal
 from core.domain.record.deliveries import ReceiverKind
@@ -119,6 +119,8 @@ async def of_database(settings: Settings, processes: int | None, report: Report)
     report("connections", await connections(settings, processes))
     finding, usable = await schema(settings)
     report("schema", finding)
+    if (older := await processes_of_before(settings)) is not None:
+        report("older processes", older)
     if usable and finding.verdict is Verdict.OK:
         # A newer Postern may have removed what this one knows.
         lacking = await missing_parts(conninfo(settings))
@@ -426,6 +428,23 @@ async def schema(settings: Settings) -> tuple[Finding, bool]:
     if found.beyond:
         return Finding(Verdict.WARN, f"at {found.beyond[-1]}, from a newer Postern; this one can run on it"), True
     return Finding(Verdict.OK, f"current, at {found.applied[-1]}"), True
+
+
+async def processes_of_before(settings: Settings) -> Finding | None:
+    """Of processes that carry fewer migrations than the database has, or than this program. None if this program cannot read the schema."""
+    try:
+        found = await plan_of_all(conninfo(settings))
+    except SchemaMismatch:
+        return None
+    numbers = [*(one.number for one in found.applied), *(one.number for one in found.pending)]
+    older = await older_processes(conninfo(settings), max(numbers, default=0))
+    if not older:
+        return Finding(Verdict.OK, "none serves")
+    ending = sum(any(not one.runs_beside(step.number, step.needs) for step in found.applied) for one in older)
+    text = f"{len(older)} {'serves' if len(older) == 1 else 'serve'}, {listed_processes(older)}"
+    if ending:
+        return Finding(Verdict.FAIL, f"{text}; {ending} cannot run on this schema and may fail: stop the old version")
+    return Finding(Verdict.WARN, f"{text}: restart with the newest version")
 
 
 async def writes(postern: Postern) -> Finding:

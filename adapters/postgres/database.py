@@ -13,10 +13,10 @@ import trio
 from psycopg.rows import class_row
 
 from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
-from adapters.postgres.driver.listener import APPLICATION_NAME
 from adapters.postgres.driver.lookout import Lookout, SeenHost, Watch
 from adapters.postgres.driver.pool import Pool, PoolClosed, PoolExhausted
 from adapters.postgres.failures import translated
+from adapters.postgres.listening_processes import LISTENS, NAME
 from adapters.postgres.statements import ask, only
 from core.domain.errors import OutcomeUnknown, RetryLater
 from core.frozen import Frozen
@@ -127,13 +127,13 @@ class ConnectionLimits(Frozen):
 async def connection_limits(conninfo: str) -> ConnectionLimits:
     async with await Connection.connect(conninfo) as connection:
         cursor = connection.cursor(row_factory=class_row(ConnectionLimits))
-        (limits,) = await (await cursor.execute(_LIMITS, {"listener": APPLICATION_NAME})).fetchall()
+        (limits,) = await (await cursor.execute(_LIMITS, NAME)).fetchall()
         return limits
 
 
 # Each process listens on one connection. Some connections are reserved for superusers, and from PostgreSQL 16 on for another role too. A
 # limit of -1 means no limit.
-_LIMITS: Final = """
+_LIMITS: Final = f"""
     select (select min(most)
               from (values (current_setting('max_connections')::integer
                             - current_setting('superuser_reserved_connections')::integer
@@ -143,8 +143,7 @@ _LIMITS: Final = """
            ) as room,
            (select count(*)::integer
               from pg_stat_activity
-             where datname = current_database()
-               and (application_name = %(listener)s or starts_with(application_name, %(listener)s || ' '))) as processes
+             where {LISTENS}) as processes
 """
 
 

@@ -88,6 +88,10 @@ class EmbeddedPostgres:
     on_wait: Callable[[], None] = lambda: None
     on_first: Callable[[], None] = lambda: None
     orphan_patience: float = 10
+    is_private: bool = False
+    """Whether the directory is a scratch folder that nobody but us, or the user that runs the server, may enter. Then nothing outside it is
+    changed: no folder is made passable, and no user is made.
+    """
     _lock: int | None = None
     _process: subprocess.Popen[bytes] | None = None
     _adopted: int | None = None
@@ -172,6 +176,30 @@ class EmbeddedPostgres:
             if connection.execute("select from pg_database where datname = %s", [APPLICATION]).fetchone() is None:
                 connection.execute(f"create database {APPLICATION} owner {APPLICATION}")
 
+    def restart(self, settings: Mapping[str, str], patience: float = 600) -> None:
+        """Stop the server and start it with these settings. The lock stays ours in between."""
+        lock, self._lock = self._lock, None
+        try:
+            self.stop()
+        finally:
+            self._lock = lock
+        self.settings = settings
+        self._run(self._runner(), patience)
+
+    def end_left(self) -> bool:
+        """End the server and all processes that a killed predecessor has left on this data. False while the predecessor lives."""
+        try:
+            self._take_lock()
+        except AlreadyServed:
+            return False
+        self._adopted = self._left_running()
+        holders = self._holders()
+        self.stop()
+        for pid in holders:
+            _signal(pid, signal.SIGKILL)
+        self._holders_after(_KILLED_WITHIN)
+        return True
+
     def stop(self, patience: float = 10) -> None:
         """Stop the server: a fast shutdown, then, after `patience`, an immediate end, then the kill of all that it started. PostgreSQL
         recovers from an immediate end at the next start.
@@ -250,6 +278,8 @@ class EmbeddedPostgres:
 
     def _require_owner(self) -> None:
         """Refuse to run as root in another user's directory: that user could not use the files that root makes there."""
+        if self.is_private:
+            return
         owner = self.data_dir.stat().st_uid
         if os.geteuid() == 0 and owner != 0 and self.cluster.exists():
             raise EmbeddedPostgresError(f"{self.data_dir} belongs to {_name(owner)}: run Postern as that user")
@@ -262,7 +292,7 @@ class EmbeddedPostgres:
             owner = (self.cluster / "data").lstat().st_uid
             if owner != 0:
                 return pwd.getpwuid(owner)  # always the directory's owner: PostgreSQL insists
-        return _unprivileged_user()
+        return _unprivileged_user(makes=not self.is_private)
 
     def _prepare_directories(self, runner: pwd.struct_passwd | None) -> None:
         for directory in (self.cluster, self.socket_dir):
@@ -279,7 +309,10 @@ class EmbeddedPostgres:
                     os.fchown(opened, runner.pw_uid, runner.pw_gid)
             finally:
                 os.close(opened)
-        if runner is not None:
+        if runner is not None and self.is_private:
+            os.chown(self.data_dir, runner.pw_uid, runner.pw_gid)
+            _require_way(self.data_dir.parent, BINARIES)
+        elif runner is not None:
             open_way(self.data_dir)
             open_way(BINARIES)
 
@@ -467,10 +500,12 @@ def _remove_if_stale(lock_file: Path) -> None:
             lock_file.unlink()
 
 
-def _unprivileged_user() -> pwd.struct_passwd:
+def _unprivileged_user(*, makes: bool) -> pwd.struct_passwd:
     with suppress(KeyError):
         return pwd.getpwnam(SYSTEM_USER)
     with suppress(OSError, EmbeddedPostgresError):
+        if not makes:
+            raise EmbeddedPostgresError("no user is made")
         _command("useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER)
         log.warning("system_user_made", user=SYSTEM_USER, why="PostgreSQL refuses to run as root")
     for name in (SYSTEM_USER, "nobody"):
@@ -496,6 +531,16 @@ def open_way(path: Path) -> None:
             directory.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)
             if directory != path:
                 log.warning("directory_made_passable", directory=str(directory), why="PostgreSQL refuses to run as root")
+
+
+def _require_way(*paths: Path) -> None:
+    for path in paths:
+        for directory in (path, *path.parents):
+            if not directory.stat().st_mode & stat.S_IXOTH:
+                raise EmbeddedPostgresError(
+                    f"PostgreSQL refuses to run as root, and another user cannot enter {directory}: "
+                    "name a folder that others may pass through"
+                )
 
 
 def _identity(runner: pwd.struct_passwd | None) -> tuple[int | None, int | None, list[int] | None]:

@@ -85,6 +85,14 @@ async def apply(conninfo: str, role: str) -> Rights:
         return await _rights(connection, role)
 
 
+async def prepared_roles(conninfo: str) -> Sequence[str]:
+    """The roles that may add people, by a grant on the table or by default privileges, and neither own the tables nor are superusers: those
+    for which the operator has prepared this database.
+    """
+    async with await Connection.connect(conninfo) as connection:
+        return [str(name) for (name,) in await (await connection.execute(_PREPARED)).fetchall()]
+
+
 def _some(rights: Sequence[str]) -> str:
     named = ", ".join(rights[:_MOST_NAMED])
     more = len(rights) - _MOST_NAMED
@@ -199,6 +207,17 @@ _STANDING: Final = """
                                   where relnamespace = to_regnamespace('public') and relname = 'schema_migrations'), false) as owns
       from pg_roles
      where rolname = %(role)s
+"""
+
+# Whoever may write all data by a role of PostgreSQL's is not named in the table's grants.
+_PREPARED: Final = """
+    select distinct pg_roles.rolname::text
+      from pg_class
+     cross join lateral aclexplode(relacl) as granted
+      join pg_roles on pg_roles.oid = granted.grantee
+     where relnamespace = to_regnamespace('public') and relname = 'users' and granted.privilege_type = 'INSERT'
+       and not rolsuper and not pg_has_role(pg_roles.oid, relowner, 'usage')
+     order by 1
 """
 
 # The owner's functions that statements call. One of a trigger runs with the statement that fires it.

@@ -25,6 +25,7 @@ from psycopg.rows import class_row
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.listening_processes import ListeningProcess, listening_processes
 from adapters.postgres.migrating.forecast import Effect, Forecast, LockMode, LongTransaction, forecast, obstacles, read_effects, rows_of
 from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, beside, done_of
 from adapters.postgres.migrating.names import found_in, listed, names_in
@@ -40,6 +41,7 @@ from adapters.postgres.migrating.schema import (
     way_here,
 )
 from adapters.postgres.migrating.steps import NotAStep, Step, steps_of
+from adapters.postgres.migrating.watch import MigrationWatch
 from core.frozen import Frozen
 from ports.jobs import ProgressDisplay, unseen
 
@@ -62,6 +64,7 @@ _REPLACEABLE: Final = Path(__file__).parent / "schema" / "replaceable.sql"
 _MOST_NAMED: Final = 3
 _FILE_NAME: Final = re.compile(r"(?P<number>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
 _HEADER: Final = re.compile(r"-- (?:(?P<breaking>breaking)|additive(?: since (?P<since>\d{4}))?)(?P<in_steps>, in steps)?\n")
+_CHANGES: Final = re.compile(r"\A(?:--.*\n)*-- changes rows of (?P<tables>\w+(?:, ?\w+)*)\.?\n")
 
 Report = Callable[[str], None]
 
@@ -86,6 +89,24 @@ class OlderSchema(SchemaMismatch):
         self.way = way
 
 
+class OlderProcessesRun(SchemaMismatch):
+    """Processes that serve could not go on beside a migration, which is therefore not applied."""
+
+    def __init__(self, what: str, processes: Sequence[ListeningProcess]) -> None:
+        count = len(processes)
+        super().__init__(
+            f"{what} while {'an older process serves' if count == 1 else f'{count} older processes serve'} this database "
+            f"({listed_processes(processes)}): stop {'it' if count == 1 else 'them'} first, or add --although-older-processes-run to "
+            "`postern migrate`"
+        )
+
+
+def listed_processes(processes: Sequence[ListeningProcess]) -> str:
+    """For an operator: the newest migration that each carries, and its host and beginning if our role may see them."""
+    more = f" and {len(processes) - _MOST_NAMED} more" if len(processes) > _MOST_NAMED else ""
+    return f"carrying {', '.join(map(str, processes[:_MOST_NAMED]))}{more}"
+
+
 class Migration(Frozen):
     number: int
     name: str
@@ -98,6 +119,12 @@ class Migration(Frozen):
     """Of a migration that is not one transaction."""
     effects: Sequence[Effect] = ()
     """What a migration that is one transaction does to the tables that are there before it."""
+
+    @property
+    def changed_tables(self) -> Sequence[str]:
+        """The tables whose rows of before it changes or removes, as a line of its header says: `-- changes rows of users, sessions`."""
+        match = _CHANGES.search(self.sql)
+        return [name.strip() for name in match["tables"].split(",")] if match is not None else ()
 
     @property
     def checksum(self) -> str:
@@ -239,6 +266,28 @@ async def plan_of_all(conninfo: str) -> MigrationPlan:
         return MigrationPlan((), others, taken_on=first, replaceable=shipped_views_and_functions())
 
 
+async def older_processes(conninfo: str, newest: int | None = None) -> Sequence[ListeningProcess]:
+    """The processes that serve this database and carry fewer migrations than `newest`, or than this program."""
+    number = len(shipped()) if newest is None else newest
+    async with _connected(conninfo) as connection:
+        return _older(await listening_processes(connection), number)
+
+
+def _older(processes: Sequence[ListeningProcess], number: int) -> Sequence[ListeningProcess]:
+    return [one for one in processes if one.migration is None or one.migration < number]
+
+
+async def _require_none_ends(connection: Connection, migrations: Sequence[Migration], *, taken_on: Migration | None = None) -> None:
+    """Raises `OlderProcessesRun` if a process serves that could not go on beside one of these migrations."""
+    processes = await listening_processes(connection)
+    if taken_on is not None and (older := _older(processes, len(shipped()))):
+        raise OlderProcessesRun(f"The schema of before 0.2.0 cannot be taken on as {taken_on}", older)
+    for migration in migrations:
+        ending = [one for one in processes if not one.runs_beside(migration.number, migration.needs)]
+        if ending:
+            raise OlderProcessesRun(f"Migration {migration} is not applied ({migration.promise})", ending)
+
+
 class Outlook(Frozen):
     """What the pending migrations mean on this database. `obstacles`: transactions that they would have to wait for at this moment."""
 
@@ -280,10 +329,12 @@ async def migrate(
     replaceable: Replaceable | None = None,
     *,
     of_new: Report | None = None,
+    although_older_processes_run: bool = False,
+    watch: MigrationWatch | None = None,
 ) -> list[Migration]:
     """Bring the database to the end state; returns the applied migrations. May be repeated, and may run in several processes at once: one
     process does the work, the others wait for that process and find the work done. `of_new` hears of each migration of a new database, in
-    place of `report`.
+    place of `report`. Raises `OlderProcessesRun` before anything is applied, unless the operator has agreed.
     """
     known = _carried(migrations, replaceable)
     done: list[Migration] = []
@@ -292,23 +343,31 @@ async def migrate(
             if not (await _plan(connection, known)).lacking:
                 return done
         await _take_turn(connection, report)
-        plan = await _plan_here(connection, known, report)
+        plan = await _plan_here(connection, known, report, agreed=although_older_processes_run)
         # Nobody uses the tables of a new database.
         in_use = bool(plan.applied)
         if of_new is not None and not in_use:
             report = of_new
+        if not although_older_processes_run:
+            await _require_none_ends(connection, plan.pending)
         for migration in plan.pending:
             report(f"Applying {migration} …")
+            # Since the first look, an older process may have started, while a migration took hours.
+            if done and not although_older_processes_run:
+                await _require_none_ends(connection, [migration])
             started = trio.current_time()
             with _explained(migration, connection):
                 if migration.steps:
                     await _apply_in_steps(connection, conninfo, migration, report, progress)
                 else:
-                    await _apply(connection, migration, report, progress, in_use=in_use)
-            report(f"Applied {migration} in {trio.current_time() - started:.2f} s")
+                    await _apply(connection, migration, report, progress, watch, in_use=in_use)
+            seconds = trio.current_time() - started
+            report(f"Applied {migration} in {seconds:.2f} s")
+            if watch is not None:
+                watch.ends(str(migration), seconds)
             done.append(migration)
         if plan.replaceable is not None:
-            await _replace(connection, plan.replaceable, report, in_use=in_use)
+            await _replace(connection, plan.replaceable, report, watch, in_use=in_use)
     return done
 
 
@@ -363,12 +422,14 @@ async def _require_free_names(connection: Connection, known: _Carried) -> Sequen
     )
 
 
-async def _plan_here(connection: Connection, known: _Carried, report: Report) -> MigrationPlan:
+async def _plan_here(connection: Connection, known: _Carried, report: Report, *, agreed: bool) -> MigrationPlan:
     """The plan, for the process whose turn it is. Takes a former schema on."""
     try:
         return await _plan(connection, known)
     except FormerSchema:
         first = known.migrations[0]
+        if not agreed:
+            await _require_none_ends(connection, (), taken_on=first)
         report(f"Taking the schema of before 0.2.0 on as {first} …")
         async with connection.transaction():
             await connection.execute("delete from schema_migrations")
@@ -527,9 +588,11 @@ def _failed(failure: str, connection: Connection) -> Iterator[None]:
         raise MigrationFailed(f"{failure}: {reason}") from error
 
 
-async def _apply(connection: Connection, migration: Migration, report: Report, progress: ProgressDisplay, *, in_use: bool) -> None:
+async def _apply(
+    connection: Connection, migration: Migration, report: Report, progress: ProgressDisplay, watch: MigrationWatch | None, *, in_use: bool
+) -> None:
     wanted = {effect.table: effect.lock for effect in migration.effects if effect.lock.stops} if in_use else {}
-    await _patiently(connection, wanted, partial(_try, connection, migration, wanted, progress), report)
+    await _patiently(connection, wanted, partial(_try, connection, migration, wanted, progress, watch), report)
 
 
 async def _patiently(
@@ -558,17 +621,23 @@ def _by(busy: Sequence[LongTransaction]) -> str:
     return f" by {', '.join(str(one) for one in busy[:_MOST_NAMED])}" if busy else ""
 
 
-async def _try(connection: Connection, migration: Migration, wanted: Mapping[str, LockMode], progress: ProgressDisplay) -> None:
+async def _try(
+    connection: Connection, migration: Migration, wanted: Mapping[str, LockMode], progress: ProgressDisplay, watch: MigrationWatch | None
+) -> None:
     """Raises `LockNotAvailable` when somebody has a table."""
     async with connection.transaction(), beside(partial(_tick, migration, progress)):
         await connection.execute(_LOCK_TIMEOUT, {"timeout": _milliseconds(FIRST_LOCK_TIMEOUT)})
         for table in wanted:
             # Autovacuum gives way to us after a second (deadlock_timeout). This lock lets us wait for that without stopping anybody else.
             await connection.execute(_locking(table, LockMode.SHARE_UPDATE_EXCLUSIVE))
+        if watch is not None:
+            await watch.begins(connection)
         # The rest is one message: while the tables are locked, nobody waits for this process or the network. The server takes a string of
         # many statements without parameters as it is, and as bytes it need not be a literal string.
         work = (_locks(wanted).as_string(connection), migration.sql, _remembering(migration).as_string(connection))
         await connection.execute("\n;\n".join(work).encode())
+        if watch is not None:
+            await watch.holds(connection)
 
 
 def _locks(wanted: Mapping[str, LockMode]) -> sql.Composed:
@@ -598,23 +667,30 @@ async def _tick(migration: Migration, progress: ProgressDisplay) -> None:
             advance(0)
 
 
-async def _replace(connection: Connection, replaceable: Replaceable, report: Report, *, in_use: bool) -> None:
+async def _replace(connection: Connection, replaceable: Replaceable, report: Report, watch: MigrationWatch | None, *, in_use: bool) -> None:
     """Replaces the views and functions, all or none."""
     wanted = dict.fromkeys(replaceable.views, LockMode.ACCESS_EXCLUSIVE)
     report(f"Applying {replaceable} …")
     started = trio.current_time()
     with _failed(f"The {replaceable} failed and was rolled back", connection):
-        await _patiently(connection, wanted if in_use else {}, partial(_try_to_replace, connection, replaceable), report)
-    report(f"Applied {replaceable} in {trio.current_time() - started:.2f} s")
+        await _patiently(connection, wanted if in_use else {}, partial(_try_to_replace, connection, replaceable, watch), report)
+    seconds = trio.current_time() - started
+    report(f"Applied {replaceable} in {seconds:.2f} s")
+    if watch is not None:
+        watch.ends(str(replaceable), seconds)
 
 
-async def _try_to_replace(connection: Connection, replaceable: Replaceable) -> None:
+async def _try_to_replace(connection: Connection, replaceable: Replaceable, watch: MigrationWatch | None) -> None:
     """Raises `LockNotAvailable` when somebody reads a view. `lock table` would lock the tables of a view as well, so the statement that
     replaces a view asks for it, and has its share of the time. All of it is one message, as with a migration.
     """
     share = max(LOCK_TIMEOUT / max(len(replaceable.views), 1), LEAST_LOCK_TIMEOUT)
     async with connection.transaction():
+        if watch is not None:
+            await watch.begins(connection)
         await connection.execute(f"{_within(share).as_string(connection)}\n;\n{replaceable.applied()}".encode())
+        if watch is not None:
+            await watch.holds(connection)
 
 
 async def _apply_in_steps(connection: Connection, conninfo: str, migration: Migration, report: Report, progress: ProgressDisplay) -> None:

@@ -25,10 +25,12 @@ def differences(
     held: Collection[str] = (),
     additions: bool = True,
     append_only: Collection[str] | None = None,
+    granted_now: Collection[str] = (),
 ) -> Iterator[Damage]:
     """The audit chains are compared link by link elsewhere. A hold has changed columns of the group `HOLDABLE` in the tables `held`.
     Without `additions`, the database may have things of its own beside ours. With `append_only`, nobody has run `postern grants` since the
-    restore: it gives the rights that a role lacks, and takes those to change the rows of these tables.
+    restore: it gives the rights that a role lacks, and takes those to change the rows of these tables. For the roles `granted_now`, it has
+    run. They have what serving needs, also where the manifest knows no role of their name.
     """
     yield from _of_migrations(expected.migrations, found.migrations)
     gone = sorted(set(expected.functions) - set(found.functions))
@@ -47,10 +49,29 @@ def differences(
             yield Damage(DamageKind.SCHEMA, f"the function {name} has another body, or other properties")
     if additions:
         yield from _of_additions(expected, found)
-    yield from _of_ownership(expected, found, append_only)
+    yield from _of_ownership(expected, found, append_only, granted_now)
     lost = sorted(set(expected.signing_keys) - set(found.signing_keys))
     if lost:
         yield Damage(DamageKind.ROWS, f"the signing key {_some(lost)} is missing")
+
+
+def rows_lost(expected: DatabaseState, found: DatabaseState, named: Collection[str]) -> Iterator[Damage]:
+    """What migrations have changed in rows that they do not name. `found` was read by the columns of before."""
+    for name, before in sorted(expected.tables.items()):
+        if before.rows is None or name in named or name == "schema_migrations":
+            continue
+        now = found.tables.get(name)
+        if now is None:
+            yield Damage(DamageKind.ROWS, f"the migrations drop the table {name} with {before.rows} rows, and none names it")
+            continue
+        gone = sorted(set(before.columns) - set(now.columns))
+        if gone:
+            yield Damage(DamageKind.ROWS, f"the migrations drop {_some(gone)} of the table {name}, and none names it")
+            continue
+        for damage in _of_rows(name, before, now, is_held=False):
+            yield Damage(
+                DamageKind.ROWS, f"{damage.sentence.replace('the manifest says', 'the backup has')}, and no migration names the table"
+            )
 
 
 def _of_migrations(expected: Sequence[str], found: Sequence[str]) -> Iterator[Damage]:
@@ -118,12 +139,17 @@ def _of_rows(name: str, expected: TableState, found: TableState, *, is_held: boo
         more = f"{apart} missing" if apart > 0 else f"{-apart} too many"
         yield Damage(DamageKind.ROWS, f"the table {name} has {found.rows} rows, the manifest says {expected.rows}: {more}")
         return
+    if is_held and ColumnGroup.HOLDABLE not in expected.digests:
+        # The version that made the manifest did not hold work of this table, so its one digest has the columns that a hold changes.
+        return
     compared = [group for group in ColumnGroup if group in expected.digests and not (is_held and group is ColumnGroup.HOLDABLE)]
     if any(expected.digests[group] != found.digests.get(group) for group in compared):
         yield Damage(DamageKind.ROWS, f"the table {name} has as many rows as the manifest says, and other contents")
 
 
-def _of_ownership(expected: DatabaseState, found: DatabaseState, append_only: Collection[str] | None) -> Iterator[Damage]:
+def _of_ownership(
+    expected: DatabaseState, found: DatabaseState, append_only: Collection[str] | None, granted_now: Collection[str]
+) -> Iterator[Damage]:
     """A dump has neither owners nor grants. So a copy may have another owner, who owns all, and no grants; what it has must be right."""
     pairs = {
         **{
@@ -141,13 +167,22 @@ def _of_ownership(expected: DatabaseState, found: DatabaseState, append_only: Co
     granted = {role for _, _, now in compared for role in now.grants}
     schema = found.schema if found.schema is not None and expected.schema is not None else Ownership("", {})
     granted |= schema.grants.keys()
+    granted -= set(granted_now) - _known_roles(expected)
     for named, before, now in compared:
         owners = (found.owner,) if before.owner == expected.owner else (found.owner, before.owner)
         if now.owner not in owners:
             yield Damage(DamageKind.SCHEMA, f"{named} belongs to {now.owner}, and the schema to {found.owner}")
         taken = _CHANGES if append_only is not None and named.removeprefix("the table ") in append_only else frozenset[str]()
-        yield from _of_grants(named, before, now, granted, taken, are_given=append_only is not None)
+        yield from _of_grants(named, before, now, granted - set(granted_now), taken, are_given=append_only is not None)
+        yield from _of_grants(named, before, now, granted & set(granted_now), are_given=append_only is not None)
     yield from _of_schema(expected, found, granted, are_given=append_only is not None)
+
+
+def _known_roles(state: DatabaseState) -> set[str]:
+    """The roles that have a right there."""
+    tables = (table.ownership for table in state.tables.values())
+    routines = (routine.ownership for routine in state.routines.values())
+    return {role for one in (*tables, *routines, state.schema) if one is not None for role in one.grants}
 
 
 def _of_schema(expected: DatabaseState, found: DatabaseState, granted: Collection[str], *, are_given: bool) -> Iterator[Damage]:

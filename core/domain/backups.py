@@ -1,6 +1,6 @@
 """Backups: what the manifest of a backup tells about the database, and the kinds of damage that a check names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -105,6 +105,11 @@ class DatabaseState(Frozen):
     def has_digests(self) -> bool:
         """Whether the contents of tables can be compared, and not the number of their rows alone."""
         return any(table.digests for table in self.tables.values())
+
+    @property
+    def undivided(self) -> Collection[str]:
+        """The tables that have one digest of all columns. Before a version began to hold work of a table, it had one there, too."""
+        return {name for name, table in self.tables.items() if table.digests and ColumnGroup.HOLDABLE not in table.digests}
 
     def prints_like(self, other: "DatabaseState") -> bool:
         """Whether both servers are of one version, so that they print definitions in the same way."""

@@ -23,11 +23,11 @@ from adapters.outbound.client_documents import GuardedKeySets
 from adapters.outbound.dialer import Dialer, SystemNames
 from adapters.postgres.branding import PostgresBrandings, PostgresInstallationWords
 from adapters.postgres.database import PostgresDatabase
-from adapters.postgres.driver.listener import APPLICATION_NAME
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresUsedKeyProofs
 from adapters.postgres.identity.upstream.connections import PostgresConnections, PostgresPostedAnswers
 from adapters.postgres.jobs import PostgresDoorbell, PostgresJobQueue
+from adapters.postgres.listening_processes import name_of_listener
 from adapters.postgres.rate_limits import PostgresBuckets
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.statements import Statements
@@ -209,7 +209,7 @@ async def open_foundation(settings: Settings, ahead: PairsAhead | None = None) -
             await pool.open()
         except psycopg.OperationalError as error:
             log.warning("database_away", error=" ".join(str(error).split()))
-        doorbell = PostgresDoorbell(target, pool, application_name=f"{APPLICATION_NAME} {_version()}")
+        doorbell = PostgresDoorbell(target, pool, application_name=name_of_listener(_version()))
         yield _assembled(settings, metrics, keyring, mail, calling=calling, pool=pool, doorbell=doorbell, ahead=ahead)
     finally:
         for client in (calling.outbound, calling.operators_outbound, calling.inside, calling.direct):

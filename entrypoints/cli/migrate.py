@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import trio
 
 from adapters.postgres import migrate
+from adapters.postgres.listening_processes import ListeningProcess
 from adapters.postgres.migrating.forecast import lines
 from adapters.postgres.migrating.schema import PROMISE, WayHere
 from core.domain.formats import Json, timestamp
@@ -18,34 +19,67 @@ from entrypoints.settings import Settings
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    trio.run(_run, settings, arguments.plan, arguments.json, arguments.grant)
+    trio.run(_run, settings, arguments.plan, arguments.json, arguments.grant, arguments.although_older_processes_run)
     return OK
 
 
-async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | None) -> None:  # noqa: FBT001 - trio.run passes by position
+async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | None, agreed: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     async with reachable_database(settings, may_be_new=True):
         try:
-            done = [] if only_plan else await migrate.migrate(conninfo(settings), say_beside if as_json else say, progress=progress)
+            done = [] if only_plan else await _migrate(settings, say_beside if as_json else say, agreed=agreed)
             plan = await migrate.plan_of_all(conninfo(settings))
+            older = await migrate.older_processes(conninfo(settings))
             if as_json:
-                print_json(_as_json(plan))
+                print_json(_as_json(plan, older=older))
             elif only_plan:
                 await _print(settings, plan)
         except migrate.SchemaMismatch as error:
             if only_plan and isinstance(error, migrate.OlderSchema):
                 _print_refused(error.way, as_json=as_json)
             raise StartFailed(str(error)) from error
-        if not as_json and plan.beyond:
-            print(f"A newer Postern has migrated this database up to {plan.beyond[-1]}; this one can run on it.")
-        elif not as_json and not done and not plan.lacking and plan.taken_on is None:
-            print("The database is current.")
+        if not as_json:
+            _print_end(plan, older, has_migrated=bool(done))
         if role is not None:
             told_role = await granted(settings, role)
             if not as_json:
                 print(told_role)
 
 
-def _as_json(plan: migrate.MigrationPlan, led_to: Sequence[str] = ()) -> Json:
+async def _migrate(settings: Settings, report: migrate.Report, *, agreed: bool) -> Sequence[migrate.Migration]:
+    return await migrate.migrate(conninfo(settings), report, progress=progress, although_older_processes_run=agreed)
+
+
+def _print_end(plan: migrate.MigrationPlan, older: Sequence[ListeningProcess], *, has_migrated: bool) -> None:
+    if older:
+        print(_of_older(plan, older))
+    if plan.beyond:
+        print(f"A newer Postern has migrated this database up to {plan.beyond[-1]}; this one can run on it.")
+    elif not has_migrated and not plan.lacking and plan.taken_on is None:
+        print("The database is current.")
+
+
+def _of_older(plan: migrate.MigrationPlan, older: Sequence[ListeningProcess]) -> str:
+    """One line about the processes that serve and carry fewer migrations than this program."""
+    named = f"lder processes serve this database, {migrate.listed_processes(older)}"
+    refused = [one for one in older if plan.taken_on is not None or not _go_on(plan.pending, one)]
+    if refused:
+        return f"in the way: o{named}; `postern migrate` refuses until {len(refused)} of them {_stop(refused)}"
+    ending = [one for one in older if not _go_on(plan.applied, one)]
+    if ending:
+        return f"O{named}. {len(ending)} of them cannot run on this schema and may fail: stop them."
+    return f"O{named}. They go on. Restart them with this version."
+
+
+def _stop(processes: Sequence[ListeningProcess]) -> str:
+    return "is stopped" if len(processes) == 1 else "are stopped"
+
+
+def _go_on(migrations: Sequence[migrate.Migration | migrate.AppliedMigration], process: ListeningProcess) -> bool:
+    """Whether this process can run beside these migrations."""
+    return all(process.runs_beside(one.number, one.needs) for one in migrations)
+
+
+def _as_json(plan: migrate.MigrationPlan, led_to: Sequence[str] = (), older: Sequence[ListeningProcess] = ()) -> Json:
     """`led_to`: the commits at which to migrate first, because this program does not take the schema on."""
     return {
         "applied": [{"migration": str(one), "applied_at": timestamp(one.applied_at)} for one in plan.applied],
@@ -54,6 +88,16 @@ def _as_json(plan: migrate.MigrationPlan, led_to: Sequence[str] = ()) -> Json:
         "ahead": [str(one) for one in plan.beyond],
         "taken_on": None if plan.taken_on is None else str(plan.taken_on),
         "led_to": list(led_to),
+        "older_processes": [
+            {
+                "migration": one.migration,
+                "version": one.version,
+                "host": one.host,
+                "since": None if one.since is None else timestamp(one.since),
+                "goes_on": plan.taken_on is None and _go_on([*plan.applied, *plan.pending], one),
+            }
+            for one in older
+        ],
     }
 
 

@@ -65,13 +65,13 @@ async def make_organizations(postern: Postern, home: str, *, partner: bool = Fal
     encoded = await postern.identity.passwords.hash(password)
     async with postern.foundation.unit_of_work() as uow:
         owner, member = [await _person(postern, uow, address, encoded) for address in (OWNER, MEMBER)]
-        organization = known or await _organization(postern, uow, owner, SLUG, "Demo Company")
+        organization = known or await organization_of(postern, uow, owner, SLUG, "Demo Company")
         await _join(postern, uow, organization, member)
         service = await _service(postern, uow, organization, home)
         if partner:
             other = await _person(postern, uow, PARTNER, encoded)
             if known_partner is None:
-                await _organization(postern, uow, other, PARTNER_SLUG, "Demo Partner")
+                await organization_of(postern, uow, other, PARTNER_SLUG, "Demo Partner")
         await uow.commit()
     return Demo(organization, service, password)
 
@@ -128,7 +128,7 @@ def _require_own(account: Account) -> None:
         raise StartFailed(f"{account.email} is a platform owner by now, and the demo would print a password of this account")
 
 
-async def _organization(postern: Postern, uow: UnitOfWork, owner: UserId, slug: str, name: str) -> Organization:
+async def organization_of(postern: Postern, uow: UnitOfWork, owner: UserId, slug: str, name: str) -> Organization:
     now = postern.foundation.clock.now()
     organization = Organization(
         id=OrganizationId(_new_id(postern)),
@@ -144,19 +144,34 @@ async def _organization(postern: Postern, uow: UnitOfWork, owner: UserId, slug: 
     if await uow.organizations.add(organization) is None:
         raise StartFailed("The demo was deleted a moment ago, or is being made at this moment: try again")
     await uow.record(organization_created(organization, SYSTEM))
-    await uow.members.add(_membership(postern, organization, owner, BuiltInRole.OWNER))
+    await uow.members.add(membership_of(postern, organization, owner, BuiltInRole.OWNER))
     return organization
 
 
 async def _join(postern: Postern, uow: UnitOfWork, organization: Organization, member: UserId) -> None:
-    if await uow.members.add(_membership(postern, organization, member, BuiltInRole.MEMBER)):
+    if await uow.members.add(membership_of(postern, organization, member, BuiltInRole.MEMBER)):
         role = {"role": BuiltInRole.MEMBER.value}
         await uow.record(Event("user.joined", SYSTEM, Target("user", str(member)), organization.id, role))
 
 
-def _membership(postern: Postern, organization: Organization, user: UserId, role: BuiltInRole) -> Membership:
+def membership_of(postern: Postern, organization: Organization, user: UserId, role: BuiltInRole) -> Membership:
     now = postern.foundation.clock.now()
     return Membership(MembershipId(postern.foundation.ids.new()), organization.id, user, role.value, now, own_since=now)
+
+
+async def trusted_service(postern: Postern, uow: UnitOfWork, organization: Organization, name: str, callback: str) -> Service:
+    """A new public client that asks nobody for consent."""
+    ids, now = postern.foundation.ids, postern.foundation.clock.now()
+    wanted = NewService(slug=organization.slug, name=name, service_type=ServiceType.WEB, redirect_uris=(callback,), trusted=True)
+    return await _added(postern, uow, wanted.service(ServiceId(ids.new()), organization.id, ClientId(str(ids.new())), now))
+
+
+async def _added(postern: Postern, uow: UnitOfWork, service: Service) -> Service:
+    plan = default_plan(PlanId(postern.foundation.ids.new()), service.id, service.created_at)
+    await uow.services.add(service)
+    await uow.plans.add(plan)
+    await uow.record_all([service_created(service, SYSTEM), plan_created(plan, service.organization, service.slug, SYSTEM)])
+    return service
 
 
 async def _service(postern: Postern, uow: UnitOfWork, organization: Organization, home: str) -> Service:
@@ -178,12 +193,7 @@ async def _service(postern: Postern, uow: UnitOfWork, organization: Organization
         redirect_uris=(f"{home}/callback",),
         post_logout_redirect_uris=(f"{home}/",),
     )
-    service = wanted.service(ServiceId(ids.new()), organization.id, ClientId(str(ids.new())), now)
-    plan = default_plan(PlanId(ids.new()), service.id, now)
-    await uow.services.add(service)
-    await uow.plans.add(plan)
-    await uow.record_all([service_created(service, SYSTEM), plan_created(plan, service.organization, service.slug, SYSTEM)])
-    return service
+    return await _added(postern, uow, wanted.service(ServiceId(ids.new()), organization.id, ClientId(str(ids.new())), now))
 
 
 ASSISTANT: Final = "assistant"

@@ -33,7 +33,12 @@ def migration() -> dict[str, Any]:
     return template
 
 
-PODS = (pod(), migration())
+def rehearsal() -> dict[str, Any]:
+    template: dict[str, Any] = manifest("rehearsal/job.yaml")["spec"]["template"]
+    return template
+
+
+PODS = (pod(), migration(), rehearsal())
 
 
 def containers() -> list[dict[str, Any]]:
@@ -84,6 +89,17 @@ def test_the_migration_has_the_image_of_the_pods_that_serve_afterwards() -> None
     assert images == {f"{named['newName']}:{named['newTag']}{digest}"}
 
 
+def test_the_rehearsal_reads_backups_and_has_no_way_to_the_database() -> None:
+    (container,) = rehearsal()["spec"]["containers"]
+    assert container["args"][:2] == ["upgrade", "rehearse"]
+    assert "database-url" not in yaml.safe_dump(rehearsal())
+    (backups,) = [mount for mount in container["volumeMounts"] if mount["name"] == "backups"]
+    assert backups["readOnly"] is True
+    # The times of an upgrade need a server that waits for its disk.
+    assert "fsync=off" not in yaml.safe_dump(rehearsal())
+    assert manifest("rehearsal/job.yaml")["spec"]["backoffLimit"] == 0
+
+
 def test_the_migration_is_no_pod_that_serves() -> None:
     labels = migration()["metadata"]["labels"]
     for file in ("deployment.yaml", "poddisruptionbudget.yaml"):
@@ -109,7 +125,7 @@ def test_containers_may_do_nothing_that_they_need_not(container: dict[str, Any])
     assert "memory" in container["resources"]["limits"]
 
 
-@pytest.mark.parametrize("one", PODS, ids=["serving", "migration"])
+@pytest.mark.parametrize("one", PODS, ids=["serving", "migration", "rehearsal"])
 def test_the_pod_is_not_root_and_has_no_token_of_the_cluster(one: dict[str, Any]) -> None:
     spec = one["spec"]
     assert spec["securityContext"]["runAsNonRoot"] is True
@@ -119,7 +135,7 @@ def test_the_pod_is_not_root_and_has_no_token_of_the_cluster(one: dict[str, Any]
     assert spec["enableServiceLinks"] is False
 
 
-@pytest.mark.parametrize("one", PODS, ids=["serving", "migration"])
+@pytest.mark.parametrize("one", PODS, ids=["serving", "migration", "rehearsal"])
 def test_the_user_is_the_one_of_the_image(one: dict[str, Any]) -> None:
     image = (ROOT / "ops" / "container" / "Dockerfile").read_text()
     security = one["spec"]["securityContext"]

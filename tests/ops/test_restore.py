@@ -131,6 +131,72 @@ def test_a_restore_on_another_cluster_serves_and_still_only_adds_to_the_audit_lo
     assert verified.returncode == 0, verified.stdout
 
 
+def backed_up(cluster: Cluster, folder: Path) -> None:
+    """An installation with the runbook's roles and grants, and its backup."""
+    everything, inside = roles_block().split("\\connect postern\n")
+    cluster.run(everything)
+    cluster.run(inside, database="postern")
+    script = f'export POSTERN_DATABASE_URL="$owner_url"; postern migrate --grant {SERVING}; postern backup create --to "{folder}/backups"'
+    done = cluster.shell(script, folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def prepared(cluster: Cluster, *, roles: str = "") -> None:
+    """The database that the whole block of the runbook makes, and roles of the operator's."""
+    everything, inside = roles_block().split("\\connect postern\n")
+    cluster.run(everything + roles)
+    cluster.run(inside, database="postern")
+
+
+RESTORE: Final = 'POSTERN_DATABASE_URL="$owner_url" postern backup restore --hold --in "{}/backups"'
+NOW: Final = "Now run `postern grants --apply` as the owner of the tables, and `postern doctor`."
+
+
+def test_a_restore_into_a_database_of_the_whole_block_ends_with_the_grants(old_and_new: tuple[Cluster, Cluster], tmp_path: Path) -> None:
+    old, new = old_and_new
+    backed_up(old, tmp_path)
+    prepared(new, roles="create role reporter login password 'made-up'; ")
+    done = new.shell(RESTORE.format(tmp_path), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == f"{SERVING} has the permissions that serving needs. Now run `postern doctor`."
+    found = new.shell('POSTERN_DATABASE_URL="$app_url" postern doctor || true', tmp_path).stdout
+    assert re.search(rf"^ok +grants +{SERVING} reads and writes rows, and can only add to the audit log$", found, re.MULTILINE), found
+    with psycopg.connect(new.url("postgres"), autocommit=True) as connection:
+        assert connection.execute("select has_table_privilege('reporter', 'users', 'select')").fetchone() == (False,)
+
+
+def test_a_serving_role_of_another_name_gets_the_grants_where_the_database_is_prepared_for_it(
+    old_and_new: tuple[Cluster, Cluster], tmp_path: Path
+) -> None:
+    """The manifest knows no role of that name."""
+    old, new = old_and_new
+    backed_up(old, tmp_path)
+    everything, inside = (part.replace(SERVING, "serves") for part in roles_block().split("\\connect postern\n"))
+    new.run(everything)
+    new.run(inside, database="postern")
+    done = new.shell(RESTORE.format(tmp_path), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "serves has the permissions that serving needs. Now run `postern doctor`."
+
+
+def test_where_the_grants_are_not_ours_the_last_line_is_the_command(old_and_new: tuple[Cluster, Cluster], tmp_path: Path) -> None:
+    old, new = old_and_new
+    backed_up(old, tmp_path)
+    prepared(new)
+    new.run(
+        f"alter database postern owner to postgres; revoke connect on database postern from {SERVING}; "
+        f"grant connect on database postern to {OWNED}"
+    )
+    new.run(f"create schema partitions authorization {OWNED}", database="postern")
+    done = new.shell(RESTORE.format(tmp_path), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "postern grants --apply"
+    assert f"The database role {SERVING} may not connect to the database" in done.stdout
+    told = new.shell(f"dropdb postern; createdb --owner=postern_owner postern; {RESTORE.format(tmp_path)} --json", tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert told.stderr.splitlines()[-1] == NOW
+
+
 def test_an_upgrade_is_typed_as_written_but_for_the_new_code_and_the_restart(tmp_path: Path) -> None:
     with open_directory() as here:
         cluster = Cluster(here)

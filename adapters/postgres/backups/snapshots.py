@@ -31,7 +31,7 @@ from psycopg.rows import class_row
 
 from adapters.postgres.backups.restored import HOLDABLE
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.driver.listener import APPLICATION_NAME
+from adapters.postgres.listening_processes import LISTENS, NAME
 from core.domain.backups import ColumnGroup, DatabaseState, Ownership, RoutineState, TableState
 from core.domain.record.audit import ChainHead
 from core.frozen import Frozen, replace
@@ -384,11 +384,15 @@ class DatabaseSnapshot:
         return self._connection.info.server_version
 
     async def state(
-        self, digest_key: bytes | None = None, since: datetime | None = None, known: Mapping[str, Collection[str]] | None = None
+        self,
+        digest_key: bytes | None = None,
+        since: datetime | None = None,
+        known: Mapping[str, Collection[str]] | None = None,
+        undivided: Collection[str] = (),
     ) -> DatabaseState:
         """Reads the rows of every table, so this takes long on a large database. With a key, tables have digests. Rows that a restore and
         checks of the copy have written later than `since` do not count. Of tables and columns that are not `known`, nothing is
-        read: they may be somebody else's. Raises `Unreadable`.
+        read: they may be somebody else's. Tables that are `undivided` have one digest of all columns. Raises `Unreadable`.
         """
         (of,) = await self._all(_Of, _OF)
         if digest_key is not None:
@@ -402,7 +406,8 @@ class DatabaseSnapshot:
         for one in found:
             is_read = one.counted and (known is None or one.name in known)
             read = one if known is None else replace(one, columns=[name for name in one.columns if name in known.get(one.name, ())])
-            rows, digests = await self._contents(read, since, with_digests=digest_key is not None) if is_read else (None, {})
+            groups = groups_of(one.name, read.columns, one.keys) if one.name not in undivided else {ColumnGroup.CONTENTS: read.columns}
+            rows, digests = await self._contents(read, since, groups if digest_key is not None else {}) if is_read else (None, {})
             tables[one.name] = TableState(one.parts, rows, digests, definitions.get(one.object, {}), ownerships.get(one.object))
         migrations = await self._texts(_MIGRATIONS) if "schema_migrations" in tables else []
         ends = await self._all(_ChainEnd, _HEADS) if "audit_links" in tables else []
@@ -435,7 +440,7 @@ class DatabaseSnapshot:
             await self._connection.execute(f"explain {statement}")
         for one in await self._all(_Table, _TABLES):
             if one.counted:
-                await self._contents(one, datetime.now(UTC), with_digests=True, one_row=True)
+                await self._contents(one, datetime.now(UTC), groups_of(one.name, one.columns, one.keys), one_row=True)
 
     async def has_entry(self, action: str, target: str) -> bool:
         """Whether the audit log has an entry of this action about this target."""
@@ -443,9 +448,8 @@ class DatabaseSnapshot:
         return row == (True,)
 
     async def _contents(
-        self, table: _Table, since: datetime | None, *, with_digests: bool, one_row: bool = False
+        self, table: _Table, since: datetime | None, groups: Mapping[ColumnGroup, Sequence[str]], *, one_row: bool = False
     ) -> tuple[int, Mapping[str, str]]:
-        groups = groups_of(table.name, table.columns, table.keys) if with_digests else {}
         statement, parameters = contents(table.name, groups, table.converted, since, one_row=one_row)
         try:
             row = await (await self._connection.execute(statement, parameters)).fetchone()
@@ -505,7 +509,7 @@ async def is_empty(conninfo: str) -> bool:
 async def is_served(conninfo: str) -> bool:
     """Whether a Postern process serves this database."""
     async with await Connection.connect(conninfo) as connection:
-        return await (await connection.execute(_IS_SERVED, {"listener": APPLICATION_NAME})).fetchone() == (True,)
+        return await (await connection.execute(_IS_SERVED, NAME)).fetchone() == (True,)
 
 
 async def is_the_same(one: str, other: str) -> bool:
@@ -627,6 +631,4 @@ _IS_EMPTY: Final = """
 
 _HAS_ENTRY: Final = "select exists (select from audit_entries where action = %(action)s and target_id = %(target)s)"
 
-_IS_SERVED: Final = """
-    select exists (select from pg_stat_activity where datname = current_database() and application_name = %(listener)s)
-"""
+_IS_SERVED: Final = f"select exists (select from pg_stat_activity where {LISTENS})"

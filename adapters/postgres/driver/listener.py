@@ -74,7 +74,8 @@ class Listener:
         connection = None
         try:
             with trio.move_on_after(self._patience):
-                connection = await Connection.connect(self._conninfo, fallback_application_name=self._application_name)
+                # Others read the name to see which programs serve, so none of the URL or of PGAPPNAME takes its place.
+                connection = await Connection.connect(self._conninfo, application_name=self._application_name)
                 connection.recovery = 0  # after a cancelled statement the listener opens a new connection anyway
                 connection.add_notify_handler(self._notified)
                 for channel in channels:

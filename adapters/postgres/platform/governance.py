@@ -10,7 +10,7 @@ from uuid import UUID
 
 from adapters.postgres.columns import page_of, storable_text
 from adapters.postgres.database import BELIEVED
-from adapters.postgres.driver.listener import APPLICATION_NAME
+from adapters.postgres.listening_processes import LISTENS, NAME, version_in
 from adapters.postgres.statements import OnPool, OnStatements, ask, first, only, tell
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.ties import shown_name
@@ -282,12 +282,11 @@ class PostgresInstallation(OnPool):
     """Implements `ports.platform.InstallationLookup`."""
 
     async def state(self) -> InstallationState:
-        (row,) = await ask(self._pool, _State, _STATE, {"listener": APPLICATION_NAME, "most": MOST_LISTED})
+        (row,) = await ask(self._pool, _State, _STATE, {**NAME, "most": MOST_LISTED})
         return InstallationState(
             row.schema or "",
             tuple(
-                ServingProcess(one["name"].removeprefix(APPLICATION_NAME).strip(), one["host"] or "", datetime.fromisoformat(one["since"]))
-                for one in row.processes
+                ServingProcess(version_in(one["name"]), one["host"] or "", datetime.fromisoformat(one["since"])) for one in row.processes
             ),
             tuple(
                 AwayProvider(one["provider"], one["organization"] or "", datetime.fromisoformat(one["failed_at"])) for one in row.providers
@@ -299,13 +298,12 @@ class PostgresInstallation(OnPool):
 
 
 # Each serving process listens on one connection. Every role sees the names and the beginnings of connections.
-_STATE: Final = """
+_STATE: Final = f"""
     select (select lpad(number::text, 4, '0') || '_' || name from schema_migrations order by number desc limit 1) as schema,
            array(
                select jsonb_build_object('name', application_name, 'host', host(client_addr), 'since', backend_start)
                  from pg_stat_activity
-                where datname = current_database()
-                  and (application_name = %(listener)s or starts_with(application_name, %(listener)s || ' '))
+                where {LISTENS}
                 order by backend_start nulls last
                 limit %(most)s
            ) as processes,

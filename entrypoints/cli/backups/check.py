@@ -17,7 +17,7 @@ import trio
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from adapters.backup_folders import BackupFolder, KeysDiffer, ManifestUnusable
+from adapters.backup_folders import BackupFolder, KeysDiffer, ManifestNewer, ManifestUnusable
 from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.postgres.backups.snapshots import is_served, is_the_same, server_version
 from adapters.postgres.backups.tools import PostgresTools, ToolFailed
@@ -42,7 +42,7 @@ from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
 
 # What is lost with the machine is not missed.
-_FAST: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": "0"}
+FAST: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": "0"}
 _FULL: Final = "No space is left in {}, so the backup could not be verified"
 # What PostgreSQL says of a full disk.
 _SIGNS: Final = (os.strerror(errno.ENOSPC), "Check free disk space")
@@ -64,7 +64,7 @@ class ScratchDatabase(Frozen):
         """Raises `StartFailed` if the place was full: that says nothing of the backup. `reason` is what a client was told."""
         if self.own is None and _is_full(reason):
             raise StartFailed(f"{_FULL.format(self.place)}: name another one")
-        if self.own is not None and _ran_full(self.own, reason):
+        if self.own is not None and ran_full(self.own, reason):
             raise _full(self.place)
 
 
@@ -87,7 +87,7 @@ async def scratch_database(server: str | None, work: Path, size: int) -> AsyncIt
 @asynccontextmanager
 async def _own_server(work: Path, size: int) -> AsyncIterator[EmbeddedPostgres]:
     try:
-        free, needed = shutil.disk_usage(work).free, int(_OWN + size * _ROOM)
+        free, needed = shutil.disk_usage(work).free, needed_room(size)
         if free < needed:
             raise StartFailed(f"{work} has {free >> 20} MiB free, and the check needs {needed >> 20}: name a larger place with --work")
         directory = Path(tempfile.mkdtemp(prefix="postern-check-", dir=work))
@@ -95,7 +95,7 @@ async def _own_server(work: Path, size: int) -> AsyncIterator[EmbeddedPostgres]:
         raise StartFailed(f"{work} cannot be used for the check: {error.strerror}") from None
     if os.geteuid() == 0:
         directory.chmod(0o711)  # noqa: ASYNC240 - at once; another user runs the server then
-    own = EmbeddedPostgres(directory, settings=_FAST, on_wait=trio.from_thread.check_cancelled)
+    own = EmbeddedPostgres(directory, settings=FAST, on_wait=trio.from_thread.check_cancelled)
     try:
         try:
             await trio.to_thread.run_sync(own.start)
@@ -104,7 +104,7 @@ async def _own_server(work: Path, size: int) -> AsyncIterator[EmbeddedPostgres]:
         try:
             yield own
         except psycopg.Error as error:
-            raise (_full(str(work)) if _ran_full(own, str(error)) else error) from None
+            raise (_full(str(work)) if ran_full(own, str(error)) else error) from None
     finally:
         with trio.CancelScope(shield=True):
             await trio.to_thread.run_sync(own.stop)
@@ -115,9 +115,14 @@ def _is_full(reason: str) -> bool:
     return any(sign in reason for sign in _SIGNS)
 
 
-def _ran_full(own: EmbeddedPostgres, reason: str) -> bool:
+def needed_room(size: int) -> int:
+    """In bytes, for a database of this size on a server of its own."""
+    return int(_OWN + size * _ROOM)
+
+
+def ran_full(own: EmbeddedPostgres | None, reason: str) -> bool:
     """A server without room for its log ends, and its clients are told no more than that their connection was lost."""
-    return _is_full(reason) or _is_full(own.log_file.read_text(errors="replace"))
+    return _is_full(reason) or (own is not None and _is_full(own.log_file.read_text(errors="replace")))
 
 
 def _full(work: str) -> StartFailed:
@@ -135,7 +140,7 @@ async def _database_on(server: str, *, own: EmbeddedPostgres | None = None) -> A
     except psycopg.errors.InsufficientPrivilege:
         raise StartFailed("The role of --scratch has no permission to create databases on that server") from None
     except psycopg.Error as error:
-        if own is not None and _ran_full(own, str(error)):
+        if own is not None and ran_full(own, str(error)):
             raise
         raise StartFailed(f"The scratch database could not be created: {' '.join(str(error).split())}") from None
     try:
@@ -183,7 +188,7 @@ async def check_backup(settings: Settings, folder: BackupFolder, report: CheckRe
     manifest = await verified(folder, key_ring(settings), report)
     if manifest is None:
         return
-    if not _is_known(manifest.database.migrations, report):
+    if not is_known(manifest.database.migrations, report):
         return
     async with scratch_database(scratch, work, manifest.database.size) as made:
         try:
@@ -225,6 +230,9 @@ async def verified(folder: BackupFolder, keyring: AesGcmKeyRing, report: CheckRe
     except KeysDiffer as error:
         report.damaged(DamageKind.KEYS, str(error))
         return None
+    except ManifestNewer as error:
+        report.cannot_read(f"The backup was created by a newer version of Postern: {error}. Check it with that version")
+        return None
     except ManifestUnusable as error:
         report.damaged(DamageKind.MANIFEST, str(error))
         return None
@@ -252,23 +260,24 @@ async def _compare(folder: BackupFolder, expected: BackupFile, kind: DamageKind,
         report.damaged(kind, f"{expected.name} was altered: its contents differ from the manifest")
 
 
-def _is_known(migrations: Sequence[str], report: CheckReport) -> bool:
+def is_known(migrations: Sequence[str], report: CheckReport) -> bool:
     """Whether this program knows the schema. An older one is brought up to date in the scratch database."""
     if is_whole(migrations):
         return True
     if (way := way_here(migrations)) is not None:
-        report.damaged(DamageKind.SCHEMA, way.of_backup)
+        report.cannot_read(way.of_backup)
         return False
     ours = known_migrations()
     for number, migration in enumerate(migrations):
         name = migration.partition(" ")[0]
         if number >= len(ours):
-            report.damaged(
-                DamageKind.SCHEMA, f"the backup was created by a newer version of Postern, with {name}: check it with that version"
-            )
+            report.cannot_read(f"The backup was created by a newer version of Postern, with {name}: check it with that version")
             return False
         if migration != ours[number]:
-            report.damaged(DamageKind.SCHEMA, f"the schema is another: {name} of the backup is not this Postern's")
+            report.cannot_read(
+                f"The backup was created by another Postern: its {name} is not that of this version. "
+                "Check it with the version that created it"
+            )
             return False
     return True
 

@@ -83,6 +83,8 @@ STATUS: Final[Mapping[DamageKind, int]] = {
     DamageKind.AUDIT: 17,
     DamageKind.SIGN_IN: 18,
 }
+NOT_CHECKED: Final = 20
+"""This program cannot read the backup, which says nothing of the backup."""
 # The most sentences of one kind that are printed. A longer list would not help the reader.
 _MOST_SHOWN: Final = 20
 
@@ -96,14 +98,16 @@ class CheckReport:
         self._as_json = as_json
         self._passed: list[tuple[DamageKind, str]] = []
         self._open: list[str] = []
+        self.not_checked: str | None = None
+        """Why this program cannot read the backup, with the way to a program that can: one sentence without its period."""
 
     @property
     def proves_all(self) -> bool:
-        return not self.damages and not self._open
+        return not self.damages and not self._open and self.not_checked is None
 
     @property
     def status(self) -> int:
-        return min((STATUS[damage.kind] for damage in self.damages), default=OK)
+        return min((STATUS[damage.kind] for damage in self.damages), default=OK if self.not_checked is None else NOT_CHECKED)
 
     def passed(self, kind: DamageKind, text: str) -> None:
         """Says what was looked at, unless damage of this kind was found."""
@@ -116,6 +120,10 @@ class CheckReport:
     def leaves_open(self, question: str) -> None:
         """Says what this check does not prove. A database with open questions may be undamaged, and is not called proved."""
         self._open.append(question)
+
+    def cannot_read(self, sentence: str) -> None:
+        """Says why this program cannot read an undamaged backup."""
+        self.not_checked = sentence
 
     def damaged(self, kind: DamageKind, sentence: str) -> None:
         self.add(Damage(kind, sentence))
@@ -135,8 +143,9 @@ class CheckReport:
         if self._as_json:
             told = {
                 "backup": self._backup,
-                "ok": not count,
+                "ok": self.status == OK,
                 "proved": self.proves_all,
+                "not_checked": self.not_checked,
                 "not_proved": self._open,
                 "status": self.status,
                 "passed": [{"check": kind.value, "text": text} for kind, text in self._passed],
@@ -145,6 +154,8 @@ class CheckReport:
             print_json(told)
         elif count:
             print(f"{self._backup}: {count} {'fault' if count == 1 else 'faults'} found. Do not rely on this backup.")
+        elif self.not_checked is not None:
+            print(f"{self._backup}: not checked. {self.not_checked}.")
         elif self._open:
             print(f"{self._backup}: no faults found. Not verified: {'; '.join(self._open)}.")
         else:
@@ -171,7 +182,7 @@ async def prove(
     """
     url = conninfo(settings)
     try:
-        state = await _compared(url, manifest, key_ring(settings), report)
+        state = await compared(url, manifest, key_ring(settings), report)
     except (Unreadable, psycopg.Error) as error:
         report.damaged(DamageKind.ROWS, " ".join(str(error).split()))
         return
@@ -187,23 +198,23 @@ async def prove(
         report.damaged(DamageKind.TIES, f"{table}: {sentence}")
     report.passed(DamageKind.TIES, "no row lacks one that it needs")
     async with open_postern(settings) as postern:
-        await _open_sealed(postern, report)
+        await open_all_sealed(postern, report)
         if "server_secrets" not in lacking:
-            await _verify_chains(postern, state if manifest is None else manifest.database, report)
+            await verify_chains(postern, state if manifest is None else manifest.database, report)
         if signs_in:
             await _sign_in(postern, url, report, stays=stays)
         else:
             report.leaves_open("that people sign in (--no-sign-in)")
 
 
-async def _compared(url: str, manifest: BackupManifest | None, keyring: KeyRing, report: CheckReport) -> DatabaseState:
+async def compared(url: str, manifest: BackupManifest | None, keyring: KeyRing, report: CheckReport) -> DatabaseState:
     """The state of the database, and a line for each difference from the manifest."""
     async with exported_snapshot(url) as snapshot:
         if manifest is None:
             report.leaves_open("its contents, which were not compared with a backup (--in uses the newest one)")
             return await snapshot.state()
         known = {name: table.columns for name, table in manifest.database.tables.items()}
-        state = await snapshot.state(opened_digest_key(manifest, keyring), manifest.made_at, known)
+        state = await snapshot.state(opened_digest_key(manifest, keyring), manifest.made_at, known, manifest.database.undivided)
         restored = "audit_entries" in state.tables and await snapshot.has_entry(BACKUP_RESTORED, manifest.id)
     damages = list(differences(manifest.database, state))
     if damages and (restored or await held_kinds(url)):
@@ -247,7 +258,7 @@ async def _has_our_schema(url: str, report: CheckReport, *, may_migrate: bool) -
     return not parts
 
 
-async def _open_sealed(postern: Postern, report: CheckReport) -> None:
+async def open_all_sealed(postern: Postern, report: CheckReport) -> None:
     values = 0
     with progress("Opening sealed values", None, "values") as advance:
         async for column in postern.foundation.reencryption.open_all():
@@ -262,7 +273,7 @@ async def _open_sealed(postern: Postern, report: CheckReport) -> None:
     report.passed(DamageKind.SEALED, f"{values} encrypted values can be decrypted")
 
 
-async def _verify_chains(postern: Postern, noted: DatabaseState, report: CheckReport) -> None:
+async def verify_chains(postern: Postern, noted: DatabaseState, report: CheckReport) -> None:
     links = chains = 0
 
     def checked(chain: CheckedChain) -> None:

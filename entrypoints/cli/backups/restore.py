@@ -2,8 +2,9 @@
 
 import argparse
 import os
+import shlex
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,12 +16,13 @@ from adapters.backup_folders import BackupFolder, opened_digest_key
 from adapters.postgres.backups.restored import HOLDABLE, OutgoingCount, OutgoingWork, enforced_hooks, hold, outgoing
 from adapters.postgres.backups.snapshots import exported_snapshot, gather_statistics, is_empty, is_served, server_version
 from adapters.postgres.backups.tools import ToolFailed
-from adapters.postgres.grants import APPEND_ONLY
+from adapters.postgres.grants import APPEND_ONLY, GrantsImpossible, apply, prepared_roles
 from adapters.postgres.migrate import SchemaMismatch, plan_of_all
 from adapters.postgres.migrating.schema import is_whole, way_here
 from core.domain.backup_differences import differences
 from core.domain.backups import BACKUP_RESTORED, BackupManifest
 from core.domain.record.events import SYSTEM, Event, Target
+from core.frozen import Frozen
 from entrypoints.assembly.configured import key_file, key_ring
 from entrypoints.cli.backups.check import verified
 from entrypoints.cli.backups.common import find_backup, known_migrations, require_tools, run_interruptibly, was_recorded
@@ -41,6 +43,27 @@ NAMES: Final[Mapping[OutgoingWork, str]] = {
     OutgoingWork.HOOKS: "hooks in report-only mode",
 }
 
+GRANTED: Final = "postern_app"
+"""The role that `postern grants` means without --role."""
+
+
+class GrantsMade(Frozen):
+    """`roles` may serve now. `refused` has the roles that may not, each with one sentence."""
+
+    roles: Sequence[str]
+    refused: Mapping[str, str]
+
+
+class Restored(Frozen):
+    """`hooks` says what hooks do from now on; empty without hooks."""
+
+    manifest: BackupManifest
+    held: Collection[OutgoingWork]
+    is_older: bool
+    hooks: str
+    grants: GrantsMade
+
+
 Held = Callable[[Mapping[OutgoingWork, OutgoingCount]], Collection[OutgoingWork]]
 
 
@@ -60,32 +83,43 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
         return [kind for kind in OutgoingWork if not counts[kind].waiting or not _goes(kind, counts[kind].waiting)]
 
     say = partial(print, file=sys.stderr) if arguments.json else print
-    manifest, kinds, is_older, hooks = await restore(settings, folder, held, say)
+    done = await restore(settings, folder, held, say)
+    manifest, kinds = done.manifest, done.held
     say(f"{manifest.id} is restored, in the state of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC.")
     if kinds:
         say(f"Held: {', '.join(NAMES[kind] for kind in kinds)}. `postern jobs release` resumes this work.")
-    if hooks:
-        say(hooks)
-    if is_older:
+    if done.hooks:
+        say(done.hooks)
+    if done.is_older:
         say("The backup is of an older Postern: run `postern migrate`.")
-    if not settings.embedded:
-        say("Now run `postern grants --apply` as the owner of the tables, and `postern doctor`.")
     details = {"held": ",".join(kinds)}
     recorded = await was_recorded(settings, Event(BACKUP_RESTORED, SYSTEM, Target("backup", manifest.id), details=details))
     if not recorded:
         say("The restore could not be recorded in the audit log.")
     if arguments.json:
-        print_json({"id": manifest.id, "made_at": manifest.made_at, "held": kinds, "needs_migration": is_older, "recorded": recorded})
+        told = {"id": manifest.id, "made_at": manifest.made_at, "held": kinds, "needs_migration": done.is_older, "recorded": recorded}
+        print_json({**told, "granted": done.grants.roles, "not_granted": dict(done.grants.refused)})
+    for line in () if settings.embedded else _of_grants(done.grants):
+        say(line)
     return OK
 
 
-async def restore(
-    settings: Settings, folder: BackupFolder, held: Held, say: Callable[[str], None]
-) -> tuple[BackupManifest, Collection[OutgoingWork], bool, str]:
+def _of_grants(grants: GrantsMade) -> Iterator[str]:
+    """The last lines. What the operator has to run is the last one."""
+    if not grants.roles and not grants.refused:
+        yield "Now run `postern grants --apply` as the owner of the tables, and `postern doctor`."
+    for role in grants.roles:
+        yield f"{role} has the permissions that serving needs. Now run `postern doctor`."
+    for sentence in grants.refused.values():
+        yield f"{sentence}. Now run this as the owner of the tables:"
+    for role in grants.refused:
+        yield f"postern grants --apply{'' if role == GRANTED else f' --role {shlex.quote(role)}'}"
+
+
+async def restore(settings: Settings, folder: BackupFolder, held: Held, say: Callable[[str], None]) -> Restored:
     """Restores into the database of these settings, and holds the kinds that `held` returns for what waits. `say` gets a line for each
-    long step. A Postern that starts meanwhile finds no schema that it knows, and ends. Returns the manifest, those kinds, and whether
-    the schema is older than this program's, and what hooks do from now on. Raises `StartFailed`; the database is then as it was, or
-    lacks the rows of `schema_migrations`.
+    long step. A Postern that starts meanwhile finds no schema that it knows, and ends. Raises `StartFailed`; the database is then as it
+    was, or lacks the rows of `schema_migrations`.
     """
     say("Comparing the backup with its manifest …")
     manifest = await _usable(settings, folder)
@@ -105,6 +139,7 @@ async def restore(
             await hold(target, kinds)
             hooks = _of_hooks(counts[OutgoingWork.HOOKS].waiting, await enforced_hooks(target), held=OutgoingWork.HOOKS in kinds)
             await tools.restore_mark(target, folder.dump)
+            grants = await _grant(target)
             say("Comparing all tables with the manifest, and gathering statistics …")
             await gather_statistics(target)
             async with exported_snapshot(target) as snapshot:
@@ -116,9 +151,25 @@ async def restore(
             raise StartFailed(f"The backup could not be restored: {' '.join(str(cause).split())}") from None
         raise cause from None
     # A new database may have extensions and functions of its provider, and default privileges that are not all of the grants.
-    for damage in differences(manifest.database, state, held=HOLDABLE, additions=False, append_only=APPEND_ONLY):
+    found = differences(manifest.database, state, held=HOLDABLE, additions=False, append_only=APPEND_ONLY, granted_now=grants.roles)
+    for damage in found:
         raise StartFailed(f"The backup was restored, but {damage.sentence}")
-    return manifest, kinds, is_older, hooks
+    return Restored(manifest, kinds, is_older, hooks, grants)
+
+
+async def _grant(target: str) -> GrantsMade:
+    """Gives the roles for which the operator has prepared the database what serving needs. They may not be ours to grant."""
+    roles, refused = [], {}
+    for role in await prepared_roles(target):
+        try:
+            fault = (await apply(target, role)).fault
+        except GrantsImpossible as error:
+            fault = str(error)
+        if fault is None:
+            roles.append(role)
+        else:
+            refused[role] = fault
+    return GrantsMade(roles, refused)
 
 
 def _of_hooks(report_only: int, enforced: int, *, held: bool) -> str:
@@ -131,6 +182,8 @@ async def _usable(settings: Settings, folder: BackupFolder) -> BackupManifest:
     """The manifest of an undamaged backup that the key ring in force opens, and whose schema this program knows. Raises `StartFailed`."""
     report = CheckReport(folder.path.name, as_json=True)
     manifest = await verified(folder, key_ring(settings), report)
+    if report.not_checked is not None:
+        raise StartFailed(report.not_checked)
     if manifest is None:
         raise StartFailed(f"The backup cannot be used: {report.damages[0].sentence}")
     migrations = manifest.database.migrations

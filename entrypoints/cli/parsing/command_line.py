@@ -23,6 +23,7 @@ from entrypoints.cli.parsing.installation import (
     add_schema_commands,
     add_serve_command,
     add_size_command,
+    add_upgrade_commands,
     add_verb_commands,
 )
 from entrypoints.cli.parsing.parts import add_json, command, group
@@ -116,6 +117,7 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_key_commands(group(commands, "keys", "manage signing and encryption keys"))
     add_password_commands(group(commands, "passwords", "build the filter of breached passwords (POSTERN_PASSWORD_FILTER)"))
     add_backup_commands(group(commands, "backup", "create, verify and restore backups"))
+    add_upgrade_commands(group(commands, "upgrade", "try an upgrade before it is made"))
     add_jobs_commands(group(commands, "jobs", "show queued jobs with external effects, and resume paused jobs after a restore"))
     add_billing_commands(group(commands, "billing", "show events of the payment provider, and reconcile with it"))
     add_audit_commands(group(commands, "audit", "check the audit log"), commands)

@@ -24,6 +24,11 @@ def add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     either.add_argument(
         "--grant", metavar="ROLE", help="then grant this role the permissions that serving needs, and no others (postern grants)"
     )
+    migrate.add_argument(
+        "--although-older-processes-run",
+        action="store_true",
+        help="apply breaking migrations while older processes serve, which may then fail",
+    )
     add_json(migrate)
 
     grants = command(commands, "grants", "grants", "print the grants that the serving database role needs, those on the audit log included")
@@ -173,6 +178,18 @@ def add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
         one.add_argument("--to" if one is create else "--in", dest="places", metavar="FOLDER", help=text)
     for one in (check, restore, keys):
         one.add_argument("backup", nargs="?", default=None, metavar="BACKUP", help="its name or its path (default: the newest)")
+
+
+def add_upgrade_commands(upgrade: "Commands[argparse.ArgumentParser]") -> None:
+    rehearse = command(upgrade, "rehearse", "upgrading.rehearse", "try the upgrade to this version on a backup, in a scratch database")
+    rehearse.add_argument("--scratch", metavar="URL", help="a server for the scratch database (default: a temporary PostgreSQL)")
+    rehearse.add_argument("--work", metavar="FOLDER", help="where the scratch files are (default: the folder for temporary files)")
+    rehearse.add_argument(
+        "--in", dest="places", metavar="FOLDER", help="the folder of all backups (default: backups in the data directory)"
+    )
+    add_json(rehearse)
+    rehearse.add_argument("--out", metavar="FILE", help="also write the result as JSON to this file")
+    rehearse.add_argument("backup", nargs="?", default=None, metavar="BACKUP", help="its name or its path (default: the newest)")
 
 
 def add_config_commands(commands: "Commands[argparse.ArgumentParser]") -> None:

@@ -13,18 +13,19 @@ import psycopg
 import pytest
 import trio
 
-from adapters.backup_folders import DUMP, MANIFEST, BackupFolder
+from adapters.backup_folders import DUMP, MANIFEST, BackupFolder, opened_digest_key
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.backups.restored import OutgoingWork, hold, missing_parts
+from adapters.postgres.backups.snapshots import exported_snapshot
 from adapters.postgres.migrate import migrate, shipped
-from core.domain.backups import DamageKind
+from core.domain.backups import ColumnGroup, DamageKind, TableState
 from core.frozen import replace
 from entrypoints import checks
 from entrypoints.bootstrap import open_postern
 from entrypoints.checks import Finding, Verdict
-from entrypoints.cli.backups import check
+from entrypoints.cli.backups import check, restore
 from entrypoints.cli.backups.create import create
-from entrypoints.cli.backups.proof import STATUS, CheckReport, prove
+from entrypoints.cli.backups.proof import NOT_CHECKED, STATUS, CheckReport, prove
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
@@ -37,6 +38,7 @@ from tests.places import MIGRATIONS, ROOT
 from tests.tools import needs, place_of
 
 KEY_RING: Final = AesGcmKeyRing([KEY])
+NOWHERE: Final = "postgresql://nobody@127.0.0.1:1/nothing"
 Checked = Callable[..., tuple[int, list[str]]]
 
 
@@ -124,7 +126,6 @@ FILES: Final[dict[str, tuple[Callable[[Path], None], DamageKind, str]]] = {
         DamageKind.MANIFEST,
         "the manifest was edited",
     ),
-    "manifest of a later form": (lambda at: edit(at / MANIFEST, '"format": 1', '"format": 2'), DamageKind.MANIFEST, "of a newer Postern"),
     "no dump": (lambda at: (at / DUMP).unlink(), DamageKind.DUMP, "is missing"),
     "cut dump": (lambda at: cut(at / DUMP), DamageKind.DUMP, "is truncated"),
     "dump with more at its end": (lambda at: lengthen(at / DUMP), DamageKind.DUMP, "is too long"),
@@ -312,7 +313,10 @@ def test_a_database_that_is_served_or_the_own_one_is_no_copy(backup: BackedUp, c
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [(1, "the backup was created by a newer version of Postern, with 9999_later"), (0, "the schema is another: 0001_release_0_2")],
+    [
+        (1, "The backup was created by a newer version of Postern, with 9999_later: check it with that version."),
+        (0, "another Postern: its 0001_release_0_2 is not that of this version. Check it with the version that created it."),
+    ],
     ids=["newer", "another"],
 )
 def test_a_backup_of_a_schema_that_nobody_here_knows_is_not_restored(
@@ -327,8 +331,45 @@ def test_a_backup_of_a_schema_that_nobody_here_knows_is_not_restored(
     (copied / MANIFEST).unlink()
     BackupFolder(copied).write_manifest(replace(manifest, database=replace(manifest.database, migrations=migrations)), KEY_RING)
     status, lines = checked(str(copied), "--scratch", "postgresql://nobody@127.0.0.1:1/nothing")
-    assert status == STATUS[DamageKind.SCHEMA]
-    assert sentence in lines[-2]
+    assert status == NOT_CHECKED
+    assert lines[-1].startswith(f"{copied.name}: not checked. The backup was created by ")
+    assert lines[-1].endswith(sentence)
+    assert [line for line in lines if line.startswith("FAIL")] == []
+
+
+def test_a_manifest_of_a_later_form_is_not_checked_and_no_damage(checked: Checked, copied: Path) -> None:
+    edit(copied / MANIFEST, '"format": 1', '"format": 2')
+    status, lines = checked(str(copied), "--json")
+    told = json.loads("\n".join(lines))
+    assert (status, told["status"], told["ok"], told["proved"], told["damages"]) == (NOT_CHECKED, NOT_CHECKED, False, False, [])
+    assert told["not_checked"].startswith("The backup was created by a newer version of Postern: the manifest has the form 2")
+    with pytest.raises(StartFailed, match="created by a newer version of Postern"):
+        restore.run(command_line().parse_args(["backup", "restore", str(copied), "--hold"]), settings_for(NOWHERE, copied))
+
+
+def test_a_table_that_an_earlier_version_did_not_hold_has_one_digest_and_is_no_damage(
+    backup: BackedUp, checked: Checked, copied: Path, tmp_path: Path
+) -> None:
+    """As hooks before 0.2.0: held since, so the columns that a hold changes have a digest of their own now."""
+    manifest = backup.folder.read_manifest()
+
+    async def undivided() -> TableState:
+        async with exported_snapshot(backup.restored) as snapshot:
+            state = await snapshot.state(opened_digest_key(manifest, KEY_RING), manifest.made_at, undivided={"hooks"})
+        return state.tables["hooks"]
+
+    hooks = trio.run(undivided)
+    assert set(hooks.digests) == {ColumnGroup.CONTENTS}
+    tables = {**manifest.database.tables, "hooks": replace(manifest.database.tables["hooks"], digests=hooks.digests)}
+    (copied / MANIFEST).unlink()
+    BackupFolder(copied).write_manifest(replace(manifest, database=replace(manifest.database, tables=tables)), KEY_RING)
+    status, lines = checked(str(copied), *scratch(backup))
+    assert (status, [line for line in lines if line.startswith("FAIL")]) == (OK, []), lines
+    with database_beside(backup.restored) as target:
+        given = command_line().parse_args(["backup", "restore", str(copied), "--hold"])
+        assert restore.run(given, settings_for(target, tmp_path)) == OK
+        status, lines = checked(str(copied), "--database", target)
+    assert (status, [line for line in lines if line.startswith("FAIL")]) == (OK, []), lines
 
 
 def test_a_dump_that_does_not_restore_is_named_though_its_bytes_are_right(backup: BackedUp, checked: Checked, copied: Path) -> None:

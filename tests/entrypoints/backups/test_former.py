@@ -18,8 +18,9 @@ from core.domain.backups import DamageKind
 from core.frozen import replace
 from entrypoints.cli.backups import check, restore
 from entrypoints.cli.backups.create import create
-from entrypoints.cli.backups.proof import STATUS
+from entrypoints.cli.backups.proof import NOT_CHECKED, STATUS
 from entrypoints.cli.parsing.command_line import command_line
+from entrypoints.cli.upgrading import rehearse
 from entrypoints.failures import OK, StartFailed
 from tests.adapters.postgres.migrating.former import CHANGED, EARLIER, FORMER, copy_rows, make_former
 from tests.entrypoints.backups.installation import KEY, BackedUp, database_beside, settings_for
@@ -64,6 +65,17 @@ def test_a_whole_one_is_proved_restored_and_taken_on(former: BackedUp, tmp_path:
         assert (status, [line for line in lines if line.startswith("FAIL")]) == (OK, [])
 
 
+def test_a_rehearsal_says_that_a_whole_one_is_taken_on_and_that_all_processes_stop_first(
+    former: BackedUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["upgrade", "rehearse", str(former.folder.path), "--scratch", former.url, "--work", str(tmp_path)]
+    status = rehearse.run(command_line().parse_args(given), former.settings)
+    page = capsys.readouterr().out
+    assert (status, "The schema of before 0.2.0 is taken on in seconds; stop all processes first." in page) == (OK, True), page
+    assert "  1. systemctl stop postern  # all processes, on all machines\n" in page
+    assert "The version that serves now rejects the migrated database." in page
+
+
 _ONE: Final = f"check out commit {STEPPING_STONE}, restore it and run `postern migrate` there, and then here"
 _TWO: Final = (
     f"check out commit {EARLIER_STONE}, restore it and run `postern migrate` there, then at commit {STEPPING_STONE}, and then here"
@@ -84,8 +96,9 @@ def test_any_other_is_refused_before_anything_is_written(
     lines, sentence = REFUSED[case]
     copy = _with(former, lines, tmp_path)
     status, said = checked(former, capsys, str(copy), "--scratch", NOWHERE)
-    assert status == STATUS[DamageKind.SCHEMA]
-    assert sentence in said[-2]
+    assert status == NOT_CHECKED
+    assert (said[-1].startswith(f"{copy.name}: not checked. The backup "), sentence in said[-1]) == (True, True), said
+    assert [line for line in said if line.startswith("FAIL")] == []
     with database_beside(former.restored) as target:
         given = command_line().parse_args(["backup", "restore", str(copy), "--hold"])
         with pytest.raises(StartFailed) as caught:

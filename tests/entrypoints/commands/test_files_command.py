@@ -45,6 +45,8 @@ def test_the_package_has_them_beside_it(tmp_path: Path) -> None:
         for pattern in patterns
         for found in ROOT.glob(pattern)
     }
+    # For `postern upgrade rehearse`.
+    assert carried.pop("share/postern/CHANGELOG.md") == "CHANGELOG.md"
     assert carried == {f"share/postern/{files.place(path)}": path for paths in files.FILES.values() for path in paths}
     shown = sorted(path for patterns in guides.values() for pattern in patterns for path in ROOT.glob(pattern))
     assert shown == sorted((ROOT / "docs" / "guides").rglob("*.md")), "a folder of guides is missing"

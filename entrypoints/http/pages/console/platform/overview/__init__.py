@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from core.domain.backups import BACKUP_CHECKED
 from core.domain.errors import NotFound
 from core.domain.identity.registering import BudgetScope
 from core.domain.platform.todos import PlatformTodo
@@ -145,6 +146,7 @@ _PROVIDERS: Final = (
 )
 _PROCESSES: Final = (code("version"), code("host", "console.field.comes_from"), when("since"))
 _VERSIONS: Final = (code("version", "console.field.this_version"), code("schema"))
+_LAST_PROOF: Final = when(lambda at: at, "console.field.last_verified_backup")
 _PROBLEMS: Final[Mapping[Verdict, tuple[str, Tone]]] = {
     Verdict.WARN: ("console.state.attention", Tone.WARN),
     Verdict.SOON: ("console.state.attention", Tone.BAD),
@@ -193,6 +195,7 @@ async def _show_health(call: AnyCall, postern: Postern) -> Page:
     ]
     queues = await postern.foundation.jobs.state()
     state = await postern.platform.installation.state()
+    proved = await postern.record.audit.last(BACKUP_CHECKED)
     fine = [(visit.text(subject_key(subject)), finding) for subject, finding in found if finding.verdict is Verdict.OK]
     page = visit.show(
         "platform/overview/health.html",
@@ -216,6 +219,7 @@ async def _show_health(call: AnyCall, postern: Postern) -> Page:
         versions=[
             (visit.text(_VERSIONS[0].label), code(lambda _: postern.foundation.version, "-").cell(state, visit.text, visit.path)),
             (visit.text(_VERSIONS[1].label), _VERSIONS[1].cell(state, visit.text, visit.path)),
+            (visit.text(_LAST_PROOF.label), _LAST_PROOF.cell(proved, visit.text, visit.path)),
         ],
         unused=[subject for subject, finding in fine if not finding.is_used],
     )
