@@ -126,7 +126,7 @@ class SignInWorld(MadeWorld):
                 shared_provider="websuite" if shared else None,
                 own_provider=None if shared else self.provider["id"],
                 login_policy=policy,
-                join_policy=draw.one("off", "ask", "on", "on"),
+                join_policy=draw.one("off", "ask", *["on"] * 6),
             )
         proved = draw.perhaps(0.5, self.ago(days=1))
         self.add(
