@@ -125,6 +125,7 @@ ELSEWHERE: Final = {
     "privacy forget",
     "story",
     "texts import",
+    "upgrade rehearse",
 }
 
 

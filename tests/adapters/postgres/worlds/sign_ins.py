@@ -42,7 +42,7 @@ class SignInWorld(MadeWorld):
             "passkey_offers_ended_at": draw.perhaps(0.15, self.ago(days=1)),
             "deactivated_at": draw.perhaps(0.1, self.ago(days=1)),
         }
-        if self.membership is None and draw.chance(0.5):
+        if self.membership is None and draw.chance(0.2):
             self.membership = self.tie(own=draw.chance(0.6))
         if draw.chance(0.4):
             self.add("memberships", **self.tie(own=draw.chance(0.5), organization=self.other))
