@@ -35,6 +35,7 @@ from core.domain.outbound import Provenance
 from core.domain.secrets import sealing_context
 from core.domain.services.clients import placed, shown
 from core.domain.services.services import AssertionAudience, Service, ServiceType
+from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.domain.tokens import TokenAlgorithm
 from core.frozen import Frozen
 from ports.crypto import KeyRing, ServerSecrets
@@ -72,6 +73,7 @@ class ClientRow(NamedTuple):
     is_agent: bool
     binds_tokens: bool
     holds_fapi2: bool
+    session_hours: int | None
 
     def client(self, client: ClientId) -> RegisteredClient:
         organization, service = OrganizationId(self.organization_id), ServiceId(self.service_id)
@@ -92,6 +94,7 @@ class ClientRow(NamedTuple):
             is_agent=self.is_agent,
             binds_tokens=self.binds_tokens,
             holds_fapi2=self.holds_fapi2,
+            session_lifetime=session_lifetime(self.session_hours),
             names_endpoints=self.assertion_audience == AssertionAudience.ENDPOINT,
         )
 
@@ -165,10 +168,18 @@ CLIENT: Final = """
                 where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
            ),
            services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
-           services.dpop_bound_access_tokens, services.profile = 'fapi2'
+           services.dpop_bound_access_tokens, services.profile = 'fapi2',
+           least(organizations.session_hours, services.session_lifetime_hours)
 """
 
-_TYPES: Final[Mapping[Any, LiteralString]] = {str: "text", bool: "boolean", UUID: "uuid", datetime: "timestamptz", dict[str, Any]: "jsonb"}
+_TYPES: Final[Mapping[Any, LiteralString]] = {
+    str: "text",
+    bool: "boolean",
+    int: "integer",
+    UUID: "uuid",
+    datetime: "timestamptz",
+    dict[str, Any]: "jsonb",
+}
 # The types of these columns, by their names in `ClientRow`.
 CLIENT_TYPES: Final[Mapping[LiteralString, LiteralString]] = {
     name: _TYPES[get_args(kind)[0] if isinstance(kind, UnionType) else kind] for name, kind in ClientRow.__annotations__.items()
