@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -32,7 +33,6 @@ from core.domain.identity.guards.hook_verdicts import AskingDoor
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB
 from core.domain.tenancy.hooks import hook_context
-from core.frozen import replace
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.backups import check, create, listing, recovery_key, restore, work
 from entrypoints.cli.parsing.command_line import command_line

@@ -103,6 +103,7 @@ def test_an_end_that_an_organizations_own_provider_states() -> None:
     for over in (AT - 60, 0):
         with pytest.raises(NotVouched, match="session there has already ended"):
             ends(over)
+    odd: Any
     for odd in (-1, 2**34, True, "", str(AT + 3600), float("nan"), float("inf"), [], {}):
         with pytest.raises(NotVouched, match="session_expiry is no moment"):
             ends(odd)

@@ -9,6 +9,7 @@ from core.domain.federation.provisioning.progress import LONGEST_TURN
 from ops.stand_ins.fake_far_side import Arrived, FakeFarSide, FarAnswer
 from ops.stand_ins.far_dialects import AWS, AWS_BEFORE, FarDialect
 from tests.http.federation.provisioning.scene import ProvisioningScene
+from tests.http.federation.provisioning.test_rarer_runs import now
 from tests.http.federation.provisioning.test_turns import takes, turns
 from tests.usecases.set_clock import SetClock
 
@@ -57,7 +58,7 @@ async def test_a_list_by_cursor_is_read_to_its_end(scene: ProvisioningScene, far
     assert asked_each(far) == 0
     # What is different there is seen in the list, and whoever is not in it is made again.
     theirs = far.everybody()
-    far.people.resources[theirs[7]["id"]]["displayName"] = "Somebody else"
+    far.people.keep({**theirs[7], "displayName": "Somebody else"})
     far.people.drop(theirs[11]["id"])
     assert scene.counts(await scene.step()) == {"overwritten": 1, "made": 1, "unchanged": EVERYBODY - 2}
 
@@ -138,7 +139,8 @@ async def test_cursors_that_always_expire_are_given_up(
     scene: ProvisioningScene, far: FakeFarSide, dialect: FarDialect, state: tuple[str, str | None]
 ) -> None:
     """Each person is asked for, where filters find them."""
-    await arrived(scene, far, dialect)
+    await arrived(scene, far, CURSORS)
+    far.dialect = dialect
     far.answers = lambda request: FarAnswer(400, {"scimType": "expiredCursor"}) if request.query.get("cursor") else None
     run = await scene.step()
     assert (run["state"], run["why"]) == state
@@ -147,7 +149,7 @@ async def test_cursors_that_always_expire_are_given_up(
 
 
 async def test_the_next_turn_goes_on_at_the_cursor(scene: ProvisioningScene, far: FakeFarSide) -> None:
-    clock = SetClock()
+    clock = SetClock(now())
     await arrived(scene, far, CURSORS)
     far.answers = takes(clock, LONGEST_TURN.total_seconds() * 0.6, lambda request: "cursor" in request.query)
     run, number = await turns(scene, clock)
@@ -187,8 +189,8 @@ HOSTILE: Final[Mapping[str, tuple[Callable[[Arrived], FarAnswer | None], str]]] 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_list_ends(scene: ProvisioningScene, far: FakeFarSide, name: str) -> None:
     answers, why = HOSTILE[name]
-    await arrived(scene, far, WITHOUT_FILTERS)
-    far.answers = answers
+    await arrived(scene, far, CURSORS)
+    far.dialect, far.answers = WITHOUT_FILTERS, answers
     run = await scene.step()
     assert (run["state"], run["why"]) == ("failed", why)
     assert len(far.arrived) < 40
