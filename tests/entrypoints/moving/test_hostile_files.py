@@ -368,7 +368,7 @@ def test_a_file_of_before_says_what_to_do(moving: Moving, here: MovingPlace, tmp
 
 def test_a_file_for_somebody_else(moving: Moving) -> None:
     """The exporting installation itself cannot open what it has sealed."""
-    with pytest.raises(UnfitFile, match="sealed for another installation"):
+    with pytest.raises(UnfitFile, match="it is for another installation"):
         moving.there.import_(moving.file)
 
 
