@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import AnswerRow, CountRow, IdRow, array, storable, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.proofs.sign_in_policy import ADMITS_ANYBODY
-from adapters.postgres.identity.sessions.parts import AUTHENTICATES, IS_OPEN
+from adapters.postgres.identity.sessions.parts import AUTHENTICATES, IS_OPEN, SESSION_HOURS
 from adapters.postgres.services.services import ClientIdRow
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import OnTransaction, Statements, Transaction, ask, ask_in_order, first, tell
@@ -159,7 +159,7 @@ def digests(found: Sequence[bytes | None]) -> str:
 
 
 # Columns of a statement that reads `services`, the service's organization as `organizations`, and a digest as `asked.digest`.
-CLIENT: Final = """
+CLIENT: Final[LiteralString] = f"""
            services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
            services.id_token_alg, services.access_token_alg, services.jwks,
            exists (select from client_secrets where client_secrets.service_id = services.id),
@@ -169,7 +169,7 @@ CLIENT: Final = """
            ),
            services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
            services.dpop_bound_access_tokens, services.profile = 'fapi2',
-           least(organizations.session_hours, services.session_lifetime_hours)
+           {SESSION_HOURS}
 """
 
 _TYPES: Final[Mapping[Any, LiteralString]] = {
