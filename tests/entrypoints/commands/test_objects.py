@@ -69,6 +69,7 @@ WALK: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("keys reencrypt", ()),
     ("backup create", ("--to", "BACKUPS")),
     ("backup list", ("--in", "BACKUPS")),
+    ("keys recovery", ("--to", "BACKUPS")),
     ("jobs list", ()),
     ("jobs hold", ()),
     ("jobs release", ()),
