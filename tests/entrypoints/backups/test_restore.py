@@ -321,7 +321,8 @@ def test_a_backup_with_sealed_keys_is_restored_elsewhere(
     kept = tmp_path / "elsewhere" / "encryption.keys"
     assert (kept.read_text(), stat.S_IMODE(kept.stat().st_mode)) == (f"{KEY.line()}\n", 0o600)
     assert rows(empty, "select count(*) from users") == rows(backup.restored, "select count(*) from users")
-    assert check.run(parsed("backup", "check", "--in", str(places), "--database", empty), elsewhere) == OK
+    at_home = replace(elsewhere, database_url=backup.settings.database_url)
+    assert check.run(parsed("backup", "check", "--in", str(places), "--database", empty), at_home) == OK
     assert capsys.readouterr().out.endswith("verified. It can be restored, is complete and can be decrypted, and sign-in works.\n")
 
 
