@@ -24,6 +24,8 @@ from entrypoints.http.pages.console.rows import PRESSED, Rows
 from entrypoints.http.pages.console.visit import PageVisit
 
 _LONG: Final = 300
+# What people write in sentences. Every other text, such as an address or a distinguished name, is one line, however long it may be.
+_OF_PARAGRAPHS: Final = ("description", "reason")
 # The separator of the steps of a place in the name of an HTML field.
 STEP: Final = "__"
 WAS: Final = "was"
@@ -341,8 +343,7 @@ def _kind(kinds: Sequence[inspect.Type], asked: Asked, most: int | None) -> Inpu
     for fits, kind in _KINDS:
         if any(isinstance(one, fits) for one in kinds):
             return kind
-    is_address = asked.name.endswith(("uri", "url"))
-    return InputKind.LONG if most is not None and most > _LONG and not is_address else InputKind.TEXT
+    return InputKind.LONG if most is not None and most > _LONG and asked.name.endswith(_OF_PARAGRAPHS) else InputKind.TEXT
 
 
 def _attributes(described: inspect.Type, kinds: Sequence[inspect.Type], kind: InputKind) -> Mapping[str, Any]:
