@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import Conflict, NotFound, Refusal
+from core.domain.identity.profiles import Portrait
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
@@ -14,7 +16,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import Line
-from entrypoints.http.pages.console.cells import Cell, Column
+from entrypoints.http.pages.console.cells import Cell, Column, mark_of
 from entrypoints.http.pages.console.creation_pages import making_pages, shown_once
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import WAS, Input, Shape
@@ -95,10 +97,14 @@ async def shown_record(
         for one in resource.sections
         if visit.may(one.shape.endpoint) and of_record(one.shape.inputs, record)
     ]
+    if not sections and not acts[0] and len(acts[1]) == 1:
+        # All that one can do is to end it, so that stands beside the name.
+        acts = acts[1], ()
     # What a panel shows and changes needs no place among the facts.
     panels = {one.label for section in sections for one, _, _ in section[2] if has_words(one)}
     head = Head(
         title=resource.call(visit, record),
+        mark=_mark(resource, visit, record),
         state=_state(resource, visit, record),
         crumbs=resource.above(visit),
         acts=acts[0],
@@ -186,6 +192,16 @@ def _state(resource: Resource, visit: PageVisit, record: Any) -> Any:
     value, words = resource.state
     key, tone = words(value(record))
     return visit.text(key), tone
+
+
+def _mark(resource: Resource, visit: PageVisit, record: Any) -> Portrait | None:
+    """The sign of what people make and change. What only happened has none."""
+    if record is None or resource.page or resource.is_single or resource.is_log or not resource.sections:
+        return None
+    sign, thing = resource.columns[0].mark, getattr(record, "id", None)
+    if sign is not None:
+        return sign(record)
+    return mark_of(resource.call(visit, record), thing) if isinstance(thing, UUID) else None
 
 
 async def _section(resource: Resource, visit: PageVisit, record: Any, section: Section, given: SentSection | None) -> tuple[Any, ...]:

@@ -62,7 +62,7 @@ from ports.texts import Text
 _RUNS: Final = f"{applications.PEOPLE_THERE}/runs"
 _PEOPLE: Final = f"{applications.PEOPLE_THERE}/people"
 _EXCHANGES: Final = f"{applications.PEOPLE_THERE}/requests"
-_STATES: Final[Mapping[str, tuple[str, Tone]]] = {
+PROVISIONING_STATES: Final[Mapping[str, tuple[str, Tone]]] = {
     ProvisioningState.DRAFT: ("console.people_there.draft", Tone.WARN),
     ProvisioningState.ACTIVE: ("console.state.active", Tone.GOOD),
     ProvisioningState.STOPPED: ("console.people_there.stopped", Tone.BAD),
@@ -153,7 +153,7 @@ PEOPLE_THERE: Final = Resource(
         when("changed_at", "console.people_there.changed_at"),
         code("digest", "console.people_there.digest"),
     ),
-    state=(lambda found: found.state, _STATES.__getitem__),
+    state=(lambda found: found.state, PROVISIONING_STATES.__getitem__),
     sections=(
         Section(
             "change",
