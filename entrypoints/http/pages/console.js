@@ -55,7 +55,9 @@ for (const place of document.querySelectorAll("[data-awaits]")) {
     if (newest !== shown && !place.contains(focused)) place.innerHTML = shown = newest;
   };
   place.addEventListener("focusout", event => show(event.relatedTarget));
-  const look = async seconds => {
+  let wait = 2, timer;
+  const look = async () => {
+    timer = 0;
     try {
       const answer = await fetch(place.dataset.awaits, { redirect: "error" });
       if (answer.ok) newest = await answer.text();
@@ -63,9 +65,16 @@ for (const place of document.querySelectorAll("[data-awaits]")) {
     show(document.activeElement);
     if (newest.includes("data-over")) document.querySelector("[data-look]").hidden = true;
     else if (Date.now() > until) document.querySelector("[data-lost]").hidden = false;
-    else setTimeout(look, seconds * 1000, Math.min(seconds * 2, 10));
+    else timer = setTimeout(look, (wait = Math.min(wait * 2, 10)) * 1000);
   };
-  setTimeout(look, 2000, 4);
+  timer = setTimeout(look, wait * 1000);
+  // Whoever comes back from the application's tab sees at once what has come of it.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden || !timer) return;
+    clearTimeout(timer);
+    wait = 1;
+    look();
+  });
 }
 
 // A whole program as one paste into a shell: files are written, all else is run. FrameworkLines.script gives the same text.

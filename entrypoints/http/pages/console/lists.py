@@ -87,7 +87,7 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
         "columns": columns,
         "rows": shown,
         "filters": [(one, given.get(one.name, ""), None if one.choices is None else await one.choices(visit)) for one in resource.filters],
-        "filtered": bool(given),
+        "filtered": given,
         "at": visit.here(resource.at),
         "bulks": [(resource.text(visit, f"act_{bulk.name}"), visit.here(f"{resource.at}/~{bulk.name}"), bulk.kind) for bulk in bulks],
         "picks": [

@@ -47,7 +47,12 @@ from entrypoints.http.pages.console.visit import NO_ERRORS, ActLink, AnyCall, Do
 
 _DANGER: Final = "danger"
 _MOST_NAMED: Final = 4
-_KNOWN_SELDOM: Final = frozenset({"console.field.id", "console.field.created_at", "console.field.updated_at"})
+_KNOWN_SELDOM: Final = frozenset(
+    {
+        *("console.field.id", "console.field.created_at", "console.field.updated_at"),
+        *("console.hook.digest", "console.people_there.digest"),
+    }
+)
 
 
 class SentSection(NamedTuple):
