@@ -114,6 +114,18 @@ for (const all of document.querySelectorAll("input[data-all]")) {
   follow();
 }
 
+for (const button of document.querySelectorAll("button[data-ticks]")) {
+  button.addEventListener("click", event => {
+    event.preventDefault();
+    const ticked = button.dataset.ticks.split(" "), set = button.closest("fieldset");
+    for (const box of set.querySelectorAll("[type=checkbox]:not([data-all])")) {
+      box.checked = ticked[0] === "*" || ticked.includes(box.value);
+      box.dispatchEvent(new Event("change"));
+    }
+    for (const bundle of set.querySelectorAll(".bundle")) bundle.open = bundle.querySelector(":checked") !== null;
+  });
+}
+
 for (const sieve of document.querySelectorAll("input[data-sift]")) {
   sieve.hidden = false;
   const bundles = [...document.getElementById(sieve.dataset.sift).querySelectorAll(".bundle")].map(one => [one, one.open]);

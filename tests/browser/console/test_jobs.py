@@ -234,7 +234,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Management API keys")
     await one.press("Create management API key")
     await one.type("Name", "Build")
-    await one.pick("View members org.members.view")
+    await one.pick("View members")
     await one.press("Create management API key")
     await one.reads("Copy this value now")
 

@@ -246,7 +246,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
         onward = visit.here(resource.one)
         record = await resource.find(visit)
         inputs = of_record(section.shape.inputs, record)
-        if (rows := with_rows(inputs, call.body)) is not None:
+        if (rows := with_rows(visit, inputs, call.body)) is not None:
             return Answer(await shown_record(resource, visit, record, given=SentSection(section, rows, getattr(call.body, WAS))), 200)
         own = inputs if section.whole else changed(inputs, call.body)
         if not own:
