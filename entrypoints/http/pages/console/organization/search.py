@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import NotFound
+from core.domain.federation.explained_errors import EXPLAINED
 from core.domain.platform.searches import ThingKind
 from core.domain.tenancy.members import LONGEST_SEARCH, Member
 from entrypoints.bootstrap import Postern
@@ -35,12 +36,14 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     APIS_TAB,
     APPLICATIONS_TAB,
     DIRECTORIES,
+    DIRECTORIES_TAB,
     EVENTS,
     KEYS,
     ORGANIZATION,
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
     PEOPLE,
+    SCIM_TAB,
     SEARCH,
     SETTINGS,
     SETUP_LINKS,
@@ -79,7 +82,11 @@ _PLACES: Final[Mapping[ThingKind, str]] = {
 _AT_SIGN_IN: Final = ErrorPlace(APPLICATIONS_TAB, ("console.tab.signing_in",))
 _AT_TOKENS: Final = ErrorPlace(APPLICATIONS_TAB, ("console.tab.tokens",))
 _AT_REFUSALS: Final = ErrorPlace(APPLICATIONS_TAB, ("console.tab.signing_in", "console.refusals.title"))
+_AT_PROVIDER: Final = ErrorPlace(DIRECTORIES_TAB)
+_AT_SCIM: Final = ErrorPlace(SCIM_TAB, ("console.scim_exchanges.title",))
 ERROR_PLACES: Final[Mapping[str, ErrorPlace]] = {
+    **{one.name: _AT_PROVIDER for one in EXPLAINED if one.name.startswith("AADSTS")},
+    **{one.name: _AT_SCIM for one in EXPLAINED if one.name.startswith("SCIM")},
     "redirect_uri": _AT_SIGN_IN,
     "pkce": _AT_REFUSALS,
     "state": _AT_REFUSALS,
