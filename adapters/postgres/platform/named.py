@@ -16,7 +16,7 @@ _LAST: Final = "\U0010ffff"
 _AFTER_A_SPACE: Final = "!"
 _ENDS: Final = r"\M"
 _MOST_OF_A_TERM: Final = 24
-"""Of the members that one term finds, those that come first by the rest of their name."""
+"""Of the members that one term finds, those that come first by the rest of their name. Of the things of a kind, so many are compared."""
 _MOST_READ: Final = 1000
 """Of the things of one kind. An organization with more finds the others by the search."""
 
@@ -51,22 +51,25 @@ def named_one(*, kind: str, id: UUID, name: str | None, beside: str) -> NamedOne
 
 def _things(kind: LiteralString, table: LiteralString, slug: LiteralString = "''") -> LiteralString:
     return f"""
-           (select '{kind}' as kind, read.id, read.name, read.slug as beside, scored.score
+           (select '{kind}' as kind, matching.id, matching.name, matching.slug as beside, scored.score
               from (
-                       select id, name, {slug} as slug
-                         from {table}
-                        where org_id = %(organization)s and '{kind}' = any(%(kinds)s)
-                        limit %(most_read)s
-                   ) as read
+                       select read.*, concat(' ', plain_name(read.name), ' ') as plain
+                         from (
+                                  select id, name, {slug} as slug
+                                    from {table}
+                                   where org_id = %(organization)s and '{kind}' = any(%(kinds)s)
+                                   limit %(most_read)s
+                              ) as read
+                        where lower(read.name) ~ %(pattern)s or read.slug = any(%(said)s)
+                           or replace(lower(read.name), ' ', '') = any(%(squashed)s)
+                        limit %(most_of_a_term)s
+                   ) as matching
              cross join lateral (
                        select sum(weight) as score
                          from terms
-                        where strpos(concat(' ', plain_name(read.name), ' '), concat(' ', said, case when is_whole then ' ' end)) > 0
-                           or said = read.slug
+                        where strpos(plain, concat(' ', said, case when is_whole then ' ' end)) > 0 or said = slug
                    ) as scored
-             where lower(read.name) ~ %(pattern)s or read.slug = any(%(said)s)
-                or replace(lower(read.name), ' ', '') = any(%(squashed)s)
-             order by scored.score desc nulls last, read.name
+             order by scored.score desc nulls last, matching.name
              limit %(most)s)"""
 
 
@@ -79,18 +82,22 @@ NAMED: Final[LiteralString] = f"""
                  as term (said, until, is_whole, weight)
          ),
          worded as (
-             select found.membership_id, sum(terms.weight) as score
-               from terms
-              cross join lateral (
-                        select membership_id
-                          from member_words
-                         where org_id = %(organization)s and word >= terms.said collate "C" and word < terms.until collate "C"
-                         order by word
-                         limit %(most_of_a_term)s
-                    ) as found
-              where 'member' = any(%(kinds)s)
-              group by found.membership_id
-              order by score desc, found.membership_id
+             select membership_id, sum(weight) as score
+               from (
+                        -- The name and the address may both have the word.
+                        select distinct found.membership_id, terms.said, terms.is_whole, terms.weight
+                          from terms
+                         cross join lateral (
+                                   select membership_id
+                                     from member_words
+                                    where org_id = %(organization)s and word >= terms.said collate "C" and word < terms.until collate "C"
+                                    order by word
+                                    limit %(most_of_a_term)s
+                               ) as found
+                         where 'member' = any(%(kinds)s)
+                    ) as meant
+              group by membership_id
+              order by score desc, membership_id
               limit %(most)s
          ),
          addressed as (
