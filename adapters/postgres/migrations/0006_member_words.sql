@@ -1,5 +1,5 @@
 -- additive
--- changes rows of member_words, in functions of triggers
+-- changes rows of member_words
 
 -- By what its console finds a member of an organization while somebody types (docs/decisions/0231-a-console-that-answers.md): the name and the
 -- part of the address before the @, from each of their words to the end. An organization has no words of a name that it may not see: that

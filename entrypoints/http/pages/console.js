@@ -45,18 +45,20 @@ for (const sought of document.querySelectorAll("[data-suggests]")) {
   });
   sought.addEventListener("compositionend", () => sought.dispatchEvent(new Event("input")));
   form.addEventListener("submit", () => { clearTimeout(pause); clear(); });
-  dialog.addEventListener("close", () => {
+  const shut = () => {
     clearTimeout(pause);
     clear();
+    dialog.close();
     place.append(form, sheet);
     before.focus();
-  });
-  dialog.addEventListener("click", event => { if (event.target === dialog) dialog.close(); });
+  };
+  dialog.addEventListener("cancel", event => { event.preventDefault(); shut(); });
+  dialog.addEventListener("click", event => { if (event.target === dialog) shut(); });
   dialog.addEventListener("keydown", event => {
     if (event.key === "Escape") {
       // A search field would empty itself.
       event.preventDefault();
-      dialog.close();
+      shut();
     }
     if (sheet.hidden || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
     event.preventDefault();
