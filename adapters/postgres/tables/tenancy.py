@@ -85,7 +85,7 @@ TABLES: Final = (
         ),
         moves="Triggers make the words of the memberships that arrive",
         ends=Ends.CASCADES,
-        exported="The words are those of the person's name and address, which the export has",
+        exported="the words are those of the person's name and address, which the export has",
         forgotten="by a trigger, with the name and the address",
     ),
     Table(

@@ -8,10 +8,11 @@ for (const sought of document.querySelectorAll("[data-suggests]")) {
   let pause, asked = 0, before;
   const clear = () => { sheet.hidden = true; asked += 1; };
   const open = () => {
-    if (dialog.open) return;
-    before = document.activeElement;
-    dialog.append(form, sheet);
-    dialog.showModal();
+    if (!dialog.open) {
+      before = document.activeElement;
+      dialog.append(form, sheet);
+      dialog.showModal();
+    }
     sought.focus();
   };
   const suggest = async () => {
@@ -52,7 +53,9 @@ for (const sought of document.querySelectorAll("[data-suggests]")) {
     place.append(form, sheet);
     before.focus();
   };
-  dialog.addEventListener("cancel", event => { event.preventDefault(); shut(); });
+  dialog.addEventListener("cancel", shut);
+  // A browser closes a dialog also without asking, and the form belongs into the head.
+  dialog.addEventListener("close", () => { if (form.parentElement === dialog) shut(); });
   dialog.addEventListener("click", event => { if (event.target === dialog) shut(); });
   dialog.addEventListener("keydown", event => {
     if (event.key === "Escape") {

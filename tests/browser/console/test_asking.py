@@ -24,6 +24,11 @@ _FOCUSED: Final = "document.activeElement.name || document.activeElement.textCon
 _IS_OPEN: Final = "!document.querySelector('.suggested').hidden"
 _IS_DIALOG: Final = "document.querySelector('dialog.ask').open"
 _CONTROL_K: Final = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'k', ctrlKey: true, bubbles: true}))"
+_CLOSED: Final = """new Promise(done => {
+  const dialog = document.querySelector('dialog.ask');
+  dialog.addEventListener('close', () => done(), {once: true});
+  dialog.close();
+})"""
 # In the reader's language: what somebody types, and what is suggested first.
 _ASKED: Final = (
     ("en", "session limits", "Sessions"),
@@ -101,8 +106,13 @@ async def test_the_keyboard_walks_through_the_suggestions_and_out_of_them(town: 
     assert not await page.evaluate(_IS_DIALOG)
     assert await page.evaluate("document.activeElement.className") == "brand"
     assert await page.evaluate("document.querySelector('header > .asking [name=q]').value") == "webhook"
+    # So it does when the browser closes the dialog by itself.
+    await page.press("/")
+    await page.evaluate(_CLOSED)
+    assert await page.evaluate("document.activeElement.className") == "brand"
+    assert await page.evaluate("document.querySelector('header > .asking [name=q]').value") == "webhook"
     # With the first letter that is typed there, the form moves into the dialog.
-    await page.evaluate("document.querySelector('[name=q]').focus()")
+    await page.evaluate("(field => { field.focus(); field.setSelectionRange(7, 7); })(document.querySelector('[name=q]'))")
     assert not await page.evaluate(_IS_DIALOG)
     await page.type("s")
     assert await page.evaluate(_IS_DIALOG)
