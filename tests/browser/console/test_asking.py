@@ -117,6 +117,11 @@ async def test_the_keyboard_walks_through_the_suggestions_and_out_of_them(town: 
     await page.type("s")
     assert await page.evaluate(_IS_DIALOG)
     assert await page.evaluate("document.activeElement.value") == "webhooks"
+    # There, Escape leads back to the field of the head, from which the next letter opens the dialog again.
+    await page.press("Escape")
+    assert not await page.evaluate(_IS_DIALOG)
+    assert await page.evaluate("document.activeElement === document.querySelector('header > .asking [name=q]')")
+    await page.type(" ")
     # Enter on a line leads to its page.
     await page.evaluate(_SAID % "Webhooks")
     await page.press("Down")
