@@ -137,6 +137,13 @@ async def test_a_framework_answers_what_the_application_is_and_where_people_come
     assert "http://localhost:3000" in page.links
 
 
+async def test_whoever_invites_from_the_page_comes_back_to_the_application(console: ConsoleScene) -> None:
+    await made(console)
+    tab = await console.submit("/people/invitations/~new", emails="bob@people.example")
+    assert "Continue to Billing" in tab.page.text
+    assert "/ui/o/acme/applications/billing" in tab.page.links
+
+
 async def test_a_framework_without_a_server_gets_no_secret(console: ConsoleScene) -> None:
     await made(console, kind="react", addresses="http://localhost:5173/callback", elsewhere="yes")
     assert not SECRET.search(console.tab.page.text)
