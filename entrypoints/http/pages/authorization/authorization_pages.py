@@ -175,8 +175,8 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
         outcome = await postern.federation.authorizations.arrive(parameters, call.presented, others)
     except (UnknownRecipient, OrganizationNotActive) as refusal:
         refused_on_arrival(postern, parameters, refusal, awaited_in=awaiting_session(call.request, postern))
-        if call.caller is not None and isinstance(refusal, UnknownRecipient) and refusal.words in _OF_REDIRECT_URI:
-            refusal.looked_after = await postern.federation.authorization_refusals.looked_after(client_of(parameters), call.caller.user)
+        if call.presented is not None and isinstance(refusal, UnknownRecipient) and refusal.words in _OF_REDIRECT_URI:
+            refusal.looked_after = await postern.federation.authorization_refusals.looked_after(client_of(parameters), call.presented.user)
         raise
     if isinstance(outcome, FinishedAuthorization):
         application = outcome.application

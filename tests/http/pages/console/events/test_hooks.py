@@ -42,6 +42,7 @@ async def test_an_owner_adds_a_hook_tries_it_and_lets_it_count(console: ConsoleS
         assert f"{later} 1 more request." in tab.page.text
         assert not [form for form in tab.page.forms if form.action.endswith("/count")]
         console.people.change("update hooks set asked = 0")
+        await console.at(AT)
         tab = await console.submit(f"{AT}/try")
         assert "Allowed, " in tab.page.text
         assert len(receiver.calls) == 1
