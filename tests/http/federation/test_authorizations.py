@@ -261,7 +261,8 @@ async def test_whoever_looks_after_an_application_is_led_to_its_failed_requests(
     """Nobody else learns that they exist, and nothing is added by a press (0233)."""
     failed = "/ui/o/acme/applications/app/refusals"
     globex = scene.tenants.add("globex")
-    owner = scene.signed_in(scene.resident(scene.acme, "owner"))
+    chief, admin = scene.resident(scene.acme, "owner"), scene.resident(scene.acme, "admin")
+    owner = scene.signed_in(chief)
     others = (scene.resident(scene.acme, "member"), scene.resident(globex, "owner"), ada)
     browsers = {owner: True, **dict.fromkeys(map(scene.signed_in, others), False), scene.browser(): False}
     for changes in ({"redirect_uri": f"{CALLBACK}/other"}, {"redirect_uri": None}):
@@ -273,10 +274,10 @@ async def test_whoever_looks_after_an_application_is_led_to_its_failed_requests(
     tab = await owner.tab().open(scene.asking(client_id=str(uuid4()), redirect_uri="https://other.example/"))
     assert "View failed requests" not in tab.page.text
     # A role that is taken away, and an organization that is suspended, end it with the next request.
-    browser = scene.signed_in(scene.resident(scene.acme, "admin"))
+    browser = scene.signed_in(admin)
     wrong = scene.asking(redirect_uri="https://other.example/")
     assert failed in (await browser.tab().open(wrong)).page.links
-    scene.people.change("update memberships set role = 'member' where role = 'admin'")
+    (await scene.request("PATCH", f"/api/organizations/acme/members/{admin.user}", {"role": "member"}, by=chief)).ok()
     assert failed not in (await browser.tab().open(wrong)).page.links
     scene.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
     assert failed not in (await owner.tab().open(wrong)).page.links
