@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from adapters.crypto.recipients import OpeningFile, SealingFile
+from adapters.crypto.recipients import OpeningFile, RecipientKey, RecipientSecrets, SealingFile
 from core.domain.platform.moving import FORMAT, AuditProof, FileEnd, FileHead, FilePart, UnfitFile
 from core.frozen import Frozen
 from ports.crypto import CannotOpen
@@ -53,14 +53,18 @@ class RowBatch(Frozen):
 class FileWriter:
     """Writes beside the file's place, and gives the file its name when everything is on the disk. So there is no file that was cut off."""
 
-    def __init__(self, path: Path, public: bytes) -> None:
+    def __init__(self, path: Path, recipient: RecipientKey) -> None:
         if path.exists():
             raise FileExists(f"{path} is there already: name another file")
         self._path = path
         self._unfinished = path.with_name(f"{path.name}.unfinished")
         self._unfinished.unlink(missing_ok=True)
         self._file = os.fdopen(os.open(self._unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb")
-        self._sealed = SealingFile(self._file, public)
+        try:
+            self._sealed = SealingFile(self._file, recipient)
+        except BaseException:
+            self.abandon()
+            raise
         self._lines = gzip.GzipFile(fileobj=self._sealed, mode="wb", mtime=0)
         self._head = ""
         self._parts: list[FilePart] = []
@@ -120,13 +124,13 @@ class FileWriter:
 class FileReader:
     """Reads a file from its beginning to its end. Raises `UnfitFile` wherever something is wrong."""
 
-    def __init__(self, path: Path, secret: bytes) -> None:
+    def __init__(self, path: Path, secrets: RecipientSecrets) -> None:
         self._file = path.open("rb")
         self._most = _ALWAYS_ALLOWED + _MOST_GROWTH * path.stat().st_size
         self._read = 0
         try:
             with _refusing():
-                self._lines = gzip.GzipFile(fileobj=io.BufferedReader(OpeningFile(self._file, secret)), mode="rb")
+                self._lines = gzip.GzipFile(fileobj=io.BufferedReader(OpeningFile(self._file, secrets)), mode="rb")
                 first = self._next()
             self.head = _value(first, "head", FileHead)
         except BaseException:

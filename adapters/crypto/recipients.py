@@ -1,22 +1,25 @@
 """Encryption for one recipient, whose private key is elsewhere: files for another installation, and key rings of backups.
 
-Encryption for one recipient: an X25519 key whose private half is elsewhere. The sender makes a key of its own for each message. Both
-public halves are part of the derivation, so a message opens with the key that it was sealed for and no other.
+A recipient has a hybrid key (`hybrid_keys.py`) or an X25519 key, and every message has a key of its own under AES-256-GCM:
 
-Files that one installation seals for another, of any length and in bounded memory.
+- **Hybrid**: a first line such as `postern-ring-2`, a line with the fingerprint of the recipient's key, and the message's key, sealed by
+  HPKE with both lines as `info`. The fingerprint says for whom the message is, before anything opens.
+- **X25519**: a first line such as `postern-ring-1`, and the public half of a key that the sender made for this message. Both public halves
+  are part of the derivation.
 
-A file is a first line, the public half of the sender's key, and chunks of 64 KiB under AES-256-GCM. The nonce of a chunk is its number and
-whether it is the last one. So a file that was cut off, reordered, lengthened or altered anywhere does not open, and no byte of an altered
-chunk is ever read. The recipient's private half are 32 random bytes that its installation keeps sealed.
+So a message opens with the key that it was sealed for and no other.
 
-A key ring, sealed for a recovery key that is kept elsewhere: whoever has the backup alone cannot open it.
+Files that one installation seals for another, of any length and in bounded memory: the beginning, and chunks of 64 KiB. The nonce of a
+chunk is its number and whether it is the last one. So a file that was cut off, reordered, lengthened or altered anywhere does not open, and
+no byte of an altered chunk is ever read. The private halves are random bytes that the recipient's installation keeps sealed.
 
-The recovery key is an X25519 key in PEM. A sealed ring is the text `postern-ring-1`, a line end, the public half of a key of its own, and
-the ring under AES-256-GCM. Both public halves are part of the derivation, so a ring opens with the key that it was sealed for and no other.
+A key ring, sealed for a recovery key that is kept elsewhere: whoever has the backup alone cannot open it. The hybrid recovery key is a text
+of ours, the X25519 one is in PEM.
 """
 
 import base64
 import io
+import os
 from binascii import Error as NotBase64
 from hashlib import sha256
 from typing import BinaryIO, Final
@@ -26,32 +29,138 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
 
+from adapters.crypto import hybrid_keys
+from adapters.crypto.hybrid_keys import NoHybridKeys
+from core.frozen import Frozen
 from ports.crypto import CannotOpen
 
-PUBLIC_BYTES = 32
+X25519_BYTES: Final = 32
+LONGEST_KEY_FILE: Final = 16 * 1024
+"""A file with a recovery key is far shorter."""
+_FILE: Final = "postern-organization"
+_RING: Final = "postern-ring"
+_KEY_BYTES: Final = 32
+_FINGERPRINT_LENGTH: Final = 24
 
 
-def cipher_for(recipient: X25519PublicKey, purpose: bytes) -> tuple[AESGCM, bytes]:
-    """The cipher of one message, and the public half that the recipient needs. Raises `ValueError` for a key that is not one."""
+class RecipientKey(Frozen):
+    """The public half. Its length says of which kind it is."""
+
+    public: bytes
+
+    @property
+    def is_hybrid(self) -> bool:
+        return len(self.public) == hybrid_keys.PUBLIC_BYTES
+
+    @property
+    def fingerprint(self) -> str:
+        """What two operators compare over another channel: 80 bits, in groups."""
+        digest = sha256(self.public).hexdigest()[:20]
+        return "-".join(digest[start : start + 4] for start in range(0, len(digest), 4))
+
+
+class RecipientSecrets(Frozen):
+    """The private halves that a recipient has. Never printed by `repr`."""
+
+    hybrid: bytes | None = None
+    x25519: bytes | None = None
+
+    def __repr__(self) -> str:
+        return "RecipientSecrets(***)"
+
+    @property
+    def hybrid_key(self) -> RecipientKey:
+        """Raises `NoHybridKeys`."""
+        assert self.hybrid is not None  # noqa: S101 - for the type checker: whoever asks has one
+        return RecipientKey(hybrid_keys.public_half(self.hybrid))
+
+    @property
+    def x25519_key(self) -> RecipientKey:
+        assert self.x25519 is not None  # noqa: S101 - for the type checker: whoever asks has one
+        return RecipientKey(X25519PrivateKey.from_private_bytes(self.x25519).public_key().public_bytes_raw())
+
+
+class OtherRecipient(CannotOpen):
+    """Sealed for another key. The message is a part of a sentence."""
+
+
+def _sealed_for(recipient: RecipientKey, what: str) -> tuple[AESGCM, bytes]:
+    """The cipher of one message, and how the message begins. Raises `ValueError` for a key that is none, and `NoHybridKeys`."""
+    if recipient.is_hybrid:
+        beginning, key = f"{what}-2\n{recipient.fingerprint}\n".encode(), os.urandom(_KEY_BYTES)
+        return AESGCM(key), beginning + hybrid_keys.seal_key(key, recipient.public, beginning)
+    beginning = f"{what}-1\n".encode()
     own = X25519PrivateKey.generate()
     public = own.public_key().public_bytes_raw()
-    return _cipher(own.exchange(recipient), purpose, public, recipient.public_bytes_raw()), public
+    shared = own.exchange(X25519PublicKey.from_public_bytes(recipient.public))
+    return _derived(shared, beginning, public, recipient.public), beginning + public
 
 
-def cipher_from(public: bytes, recipient: X25519PrivateKey, purpose: bytes) -> AESGCM:
-    """Raises `ValueError` for a public half that is none."""
-    shared = recipient.exchange(X25519PublicKey.from_public_bytes(public))
-    return _cipher(shared, purpose, public, recipient.public_key().public_bytes_raw())
+def _opened_by(secrets: RecipientSecrets, what: str, file: BinaryIO) -> AESGCM | None:
+    """The cipher of the message that begins here, or None for another kind of file. Raises `OtherRecipient`, `CannotOpen` for what was
+    altered, and `NoHybridKeys`.
+    """
+    first = file.read(len(what) + 3)
+    if first == f"{what}-1\n".encode():
+        public = file.read(X25519_BYTES)
+        if len(public) < X25519_BYTES:
+            return None
+        if secrets.x25519 is None:
+            raise OtherRecipient("sealed for an X25519 key, and this is a hybrid one")
+        try:
+            shared = X25519PrivateKey.from_private_bytes(secrets.x25519).exchange(X25519PublicKey.from_public_bytes(public))
+        except ValueError:
+            return None
+        return _derived(shared, first, public, secrets.x25519_key.public)
+    if first != f"{what}-2\n".encode():
+        return None
+    line, sealed = file.read(_FINGERPRINT_LENGTH + 1), file.read(hybrid_keys.SEALED_KEY_BYTES)
+    if len(sealed) < hybrid_keys.SEALED_KEY_BYTES or not _is_fingerprint(line):
+        return None
+    named = line.decode().rstrip("\n")
+    if secrets.hybrid is None:
+        raise OtherRecipient(f"sealed for a hybrid key with the fingerprint {named}, and this is an X25519 key")
+    own = secrets.hybrid_key.fingerprint
+    if named != own:
+        raise OtherRecipient(f"sealed for a key with the fingerprint {named}, and this key has the fingerprint {own}")
+    try:
+        return AESGCM(hybrid_keys.open_key(sealed, secrets.hybrid, first + line))
+    except CannotOpen:
+        raise CannotOpen("altered") from None
 
 
-def _cipher(shared: bytes, purpose: bytes, own: bytes, recipient: bytes) -> AESGCM:
+def _is_fingerprint(line: bytes) -> bool:
+    return len(line) == _FINGERPRINT_LENGTH + 1 and line.endswith(b"\n") and not line[:-1].translate(None, b"0123456789abcdef-")
+
+
+def _derived(shared: bytes, purpose: bytes, own: bytes, recipient: bytes) -> AESGCM:
     return AESGCM(HKDF(SHA256(), 32, salt=None, info=purpose + own + recipient).derive(shared))
 
 
-SEALED_FILE_BEGINNING: Final = b"postern-organization-1\n"
-_KEY_PREFIX: Final = "postern-receive-1-"
+def _as_text(prefix: str, content: bytes) -> str:
+    return prefix + base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def _from_text(prefix: str, text: str, length: int) -> bytes | None:
+    encoded = text.strip().removeprefix(prefix)
+    try:
+        content = base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
+    except (NotBase64, ValueError):
+        return None
+    return content if text.strip().startswith(prefix) and len(content) == length else None
+
+
+_RECEIVE_X25519: Final = "postern-receive-1-"
+_RECEIVE_HYBRID: Final = "postern-receive-2-"
 _CHUNK: Final = 64 * 1024
 _TAG: Final = 16
 _NOT_OURS: Final = "it is not a file of `postern organization export`"
@@ -61,48 +170,38 @@ class ReceivingKeyUnusable(Exception):
     """The message is one sentence for the operator."""
 
 
-def receiving_key(secret: bytes) -> str:
+def receiving_key(key: RecipientKey) -> str:
     """The public half as an operator hands it on."""
-    return _KEY_PREFIX + base64.urlsafe_b64encode(_public(secret)).decode().rstrip("=")
+    return _as_text(_RECEIVE_HYBRID if key.is_hybrid else _RECEIVE_X25519, key.public)
 
 
-def parse_receiving_key(text: str) -> bytes:
+def parse_receiving_key(text: str) -> RecipientKey:
     """Raises `ReceivingKeyUnusable`."""
-    encoded = text.strip().removeprefix(_KEY_PREFIX)
-    try:
-        public = base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
-    except (NotBase64, ValueError):
-        public = b""
-    if not text.strip().startswith(_KEY_PREFIX) or len(public) != PUBLIC_BYTES:
-        raise ReceivingKeyUnusable(
-            f"The key of the receiving installation begins with {_KEY_PREFIX}: `postern organization receive-key` prints it there"
-        )
-    return public
-
-
-def fingerprint(public: bytes) -> str:
-    """What two operators compare over another way: 80 bits, in groups."""
-    digest = sha256(public).hexdigest()[:20]
-    return "-".join(digest[start : start + 4] for start in range(0, len(digest), 4))
-
-
-def fingerprint_of(secret: bytes) -> str:
-    return fingerprint(_public(secret))
+    for prefix, length in ((_RECEIVE_HYBRID, hybrid_keys.PUBLIC_BYTES), (_RECEIVE_X25519, X25519_BYTES)):
+        public = _from_text(prefix, text, length)
+        if public is not None:
+            return RecipientKey(public)
+    raise ReceivingKeyUnusable(
+        f"The key of the receiving installation begins with {_RECEIVE_HYBRID} or {_RECEIVE_X25519}, and is complete: "
+        "`postern organization receive-key` prints it there"
+    )
 
 
 class SealingFile(io.RawIOBase):
     """What is written here goes sealed into the file. Only `close` writes the last chunk; a file without it does not open."""
 
-    def __init__(self, file: BinaryIO, public: bytes) -> None:
+    def __init__(self, file: BinaryIO, recipient: RecipientKey) -> None:
         super().__init__()
         try:
-            self._cipher, own = cipher_for(X25519PublicKey.from_public_bytes(public), SEALED_FILE_BEGINNING)
+            self._cipher, beginning = _sealed_for(recipient, _FILE)
+        except NoHybridKeys as error:
+            raise ReceivingKeyUnusable(f"{error}: `postern organization receive-key --x25519` prints that key") from None
         except ValueError:
             raise ReceivingKeyUnusable("The key of the receiving installation is none that anybody could have made") from None
         self._file = file
         self._number = 0
         self._waiting = bytearray()
-        file.write(SEALED_FILE_BEGINNING + own)
+        file.write(beginning)
 
     def writable(self) -> bool:
         return True
@@ -126,17 +225,19 @@ class SealingFile(io.RawIOBase):
 class OpeningFile(io.RawIOBase):
     """Reads what was sealed. Raises `CannotOpen`, also in the middle of the file."""
 
-    def __init__(self, file: BinaryIO, secret: bytes) -> None:
+    def __init__(self, file: BinaryIO, secrets: RecipientSecrets) -> None:
         super().__init__()
-        beginning = file.read(len(SEALED_FILE_BEGINNING) + PUBLIC_BYTES)
-        if not beginning.startswith(SEALED_FILE_BEGINNING) or len(beginning) < len(SEALED_FILE_BEGINNING) + PUBLIC_BYTES:
-            raise CannotOpen(_NOT_OURS)
         try:
-            self._cipher = cipher_from(
-                beginning[len(SEALED_FILE_BEGINNING) :], X25519PrivateKey.from_private_bytes(secret), SEALED_FILE_BEGINNING
-            )
-        except ValueError:
-            raise CannotOpen(_NOT_OURS) from None
+            cipher = _opened_by(secrets, _FILE, file)
+        except OtherRecipient as error:
+            raise CannotOpen(f"it was {error}: it is for another installation") from None
+        except NoHybridKeys as error:
+            raise CannotOpen(f"it was sealed for a hybrid key. {error}") from None
+        except CannotOpen as error:
+            raise CannotOpen(f"it was {error}") from None
+        if cipher is None:
+            raise CannotOpen(_NOT_OURS)
+        self._cipher = cipher
         self._file = file
         self._number = 0
         self._opened = b""
@@ -160,9 +261,8 @@ class OpeningFile(io.RawIOBase):
         try:
             self._opened = self._cipher.decrypt(_nonce(self._number, last=self._ended), chunk, None)
         except InvalidTag:
-            raise CannotOpen(
-                "it was sealed for another installation, or altered" if self._number == 0 else "it was altered, or cut off"
-            ) from None
+            first = "it was sealed for another installation, or altered"
+            raise CannotOpen(first if self._number == 0 else "it was altered, or cut off") from None
         self._number += 1
 
 
@@ -170,12 +270,9 @@ def _nonce(number: int, *, last: bool) -> bytes:
     return number.to_bytes(11) + bytes([last])
 
 
-def _public(secret: bytes) -> bytes:
-    return X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
-
-
-_BEGINNING: Final = b"postern-ring-1\n"
-# The key is derived anew for each ring, and seals nothing else.
+_RECOVERY_PUBLIC: Final = "postern-recovery-2-"
+_RECOVERY_SECRET: Final = "postern-recovery-secret-2-"  # noqa: S105 - how one begins
+# The key is made anew for each ring, and seals nothing else.
 _NONCE: Final = bytes(12)
 
 
@@ -183,31 +280,112 @@ class RecoveryKeyUnusable(Exception):
     """The message is one sentence for the operator, and shows no key."""
 
 
-def seal_ring(ring: str, public_key: bytes, backup: str) -> bytes:
+class RecoveryPair(Frozen):
+    """Both halves of a new recovery key, as files have them. Never printed by `repr`."""
+
+    private: bytes
+    public: bytes
+    fingerprint: str
+
+    def __repr__(self) -> str:
+        return f"RecoveryPair({self.fingerprint})"
+
+
+def make_recovery_key() -> RecoveryPair:
+    """A hybrid one. Raises `RecoveryKeyUnusable`."""
+    secrets = RecipientSecrets(hybrid=os.urandom(hybrid_keys.SEED_BYTES))
+    try:
+        key = secrets.hybrid_key
+    except NoHybridKeys as error:
+        raise RecoveryKeyUnusable(f"{error} (`--x25519`)") from None
+    private, public = _as_text(_RECOVERY_SECRET, secrets.hybrid or b""), _as_text(_RECOVERY_PUBLIC, key.public)
+    return RecoveryPair(f"{private}\n".encode(), f"{public}\n".encode(), key.fingerprint)
+
+
+def make_x25519_recovery_key() -> RecoveryPair:
+    """The pair that `openssl genpkey -algorithm X25519` makes."""
+    private = X25519PrivateKey.generate()
+    public = private.public_key()
+    return RecoveryPair(
+        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+        RecipientKey(public.public_bytes_raw()).fingerprint,
+    )
+
+
+def parse_recovery_key(file: bytes) -> RecipientKey:
+    """The public half. Raises `RecoveryKeyUnusable`, also for a key that this build cannot seal for."""
+    text = file[:LONGEST_KEY_FILE].decode(errors="replace").strip()
+    if text.startswith(_RECOVERY_SECRET) or "PRIVATE KEY" in text:
+        raise RecoveryKeyUnusable("This is the private half of a recovery key: keep it offline, and specify the public half")
+    if text.startswith(_RECOVERY_PUBLIC):
+        public = _from_text(_RECOVERY_PUBLIC, text, hybrid_keys.PUBLIC_BYTES)
+        if public is None:
+            raise RecoveryKeyUnusable(f"The recovery key begins with {_RECOVERY_PUBLIC}, but is incomplete or was altered")
+        recipient = RecipientKey(public)
+        _sealed_for_recovery(recipient)
+        return recipient
+    try:
+        key = load_pem_public_key(file[:LONGEST_KEY_FILE])
+    except ValueError:
+        key = None
+    if not isinstance(key, X25519PublicKey):
+        raise RecoveryKeyUnusable(
+            "The recovery key must be a public half that `postern keys recovery` made, or the public half of an X25519 key, in PEM"
+        )
+    return RecipientKey(key.public_bytes_raw())
+
+
+def _sealed_for_recovery(recipient: RecipientKey) -> tuple[AESGCM, bytes]:
     """Raises `RecoveryKeyUnusable`."""
     try:
-        recipient = load_pem_public_key(public_key)
+        return _sealed_for(recipient, _RING)
+    except NoHybridKeys as error:
+        raise RecoveryKeyUnusable(f"{error}: `postern keys recovery --x25519` makes such a key") from None
     except ValueError:
-        recipient = None
-    if not isinstance(recipient, X25519PublicKey):
-        raise RecoveryKeyUnusable("The recovery key must be the public half of an X25519 key, in PEM")
-    cipher, public = cipher_for(recipient, _BEGINNING)
-    return _BEGINNING + public + cipher.encrypt(_NONCE, ring.encode(), backup.encode())
+        raise RecoveryKeyUnusable("The recovery key is none that anybody could have made") from None
+
+
+def seal_ring(ring: str, recipient: RecipientKey, backup: str) -> bytes:
+    """Raises `RecoveryKeyUnusable`."""
+    cipher, beginning = _sealed_for_recovery(recipient)
+    return beginning + cipher.encrypt(_NONCE, ring.encode(), backup.encode())
 
 
 def open_ring(sealed: bytes, private_key: bytes, backup: str) -> str:
     """Raises `RecoveryKeyUnusable`, and `CannotOpen` for a ring that was sealed for another key or altered."""
+    secrets = _recovery_secrets(private_key)
+    file = io.BytesIO(sealed)
     try:
-        recipient = load_pem_private_key(private_key, None)
-    except (ValueError, TypeError):
-        recipient = None
-    if not isinstance(recipient, X25519PrivateKey):
-        raise RecoveryKeyUnusable("The recovery key must be an X25519 private key, in PEM and without a password")
-    body = sealed.removeprefix(_BEGINNING)
-    if len(body) == len(sealed) or len(body) < PUBLIC_BYTES:
+        cipher = _opened_by(secrets, _RING, file)
+    except OtherRecipient as error:
+        raise CannotOpen(f"they were {error}") from None
+    except NoHybridKeys as error:
+        raise RecoveryKeyUnusable(str(error)) from None
+    if cipher is None:
         raise CannotOpen("not a sealed key ring")
-    cipher = cipher_from(body[:PUBLIC_BYTES], recipient, _BEGINNING)
     try:
-        return cipher.decrypt(_NONCE, body[PUBLIC_BYTES:], backup.encode()).decode()
+        return cipher.decrypt(_NONCE, file.read(), backup.encode()).decode()
     except InvalidTag:
-        raise CannotOpen("altered, or sealed for another recovery key") from None
+        raise CannotOpen("altered, or sealed for another recovery key" if secrets.hybrid is None else "altered") from None
+
+
+def _recovery_secrets(private_key: bytes) -> RecipientSecrets:
+    """Raises `RecoveryKeyUnusable`."""
+    text = private_key[:LONGEST_KEY_FILE].decode(errors="replace").strip()
+    if text.startswith(_RECOVERY_PUBLIC) or "PUBLIC KEY" in text:
+        raise RecoveryKeyUnusable("This is the public half of a recovery key: only the private half decrypts")
+    if text.startswith(_RECOVERY_SECRET):
+        seed = _from_text(_RECOVERY_SECRET, text, hybrid_keys.SEED_BYTES)
+        if seed is None:
+            raise RecoveryKeyUnusable(f"The recovery key begins with {_RECOVERY_SECRET}, but is incomplete or was altered")
+        return RecipientSecrets(hybrid=seed)
+    try:
+        key = load_pem_private_key(private_key[:LONGEST_KEY_FILE], None)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, X25519PrivateKey):
+        raise RecoveryKeyUnusable(
+            f"The recovery key must begin with {_RECOVERY_SECRET}, or be an X25519 private key, in PEM and without a password"
+        )
+    return RecipientSecrets(x25519=key.private_bytes_raw())

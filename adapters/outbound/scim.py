@@ -47,6 +47,10 @@ from ports.system import Clock
 LONGEST_SCIM_ANSWER: Final = 1 << 20
 PATIENCE: Final = timedelta(seconds=20)
 _PERSON: Final = "/Users/{id}"
+_CONFIGURATION: Final = "/ServiceProviderConfig"
+# Of a system whose configuration nobody can read: what is asked next says what is wrong with it.
+_SAYS_NOTHING: Final = frozenset({FarFault.CREDENTIALS, FarFault.REDIRECT, FarFault.SERVER_ERROR, FarFault.TOO_LONG})
+_LONGEST_CURSOR: Final = 2000
 _MEDIA_TYPE: Final = "application/scim+json"
 _PATCH_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 _LONGEST_SAID: Final = 300
@@ -65,6 +69,7 @@ _TYPE: Final = re.compile(r"[A-Za-z]{1,50}")
 class _Listed(msgspec.Struct):
     resources: list[msgspec.Raw] = msgspec.field(name="Resources", default_factory=list)
     total: int | str | None = msgspec.field(name="totalResults", default=None)
+    next_cursor: str | None = msgspec.field(name="nextCursor", default=None)
 
 
 _LISTED: Final = msgspec.json.Decoder(_Listed)
@@ -80,6 +85,25 @@ class ScimClient:
 
     async def page(self, site: FarSite, start: int, count: int) -> FarPage:
         answer = await self._asked(site, "GET", f"/Users?startIndex={start}&count={count}", "/Users?startIndex")
+        return await self._page(site, answer)
+
+    async def offers_cursors(self, site: FarSite) -> bool:
+        try:
+            answer = await self._asked(site, "GET", _CONFIGURATION, _CONFIGURATION)
+            said = _RESOURCE.decode(bounded(answer.body)).get("pagination")
+        except FarRefused:
+            return False
+        except FarFailed as failed:
+            if failed.fault not in _SAYS_NOTHING:
+                raise
+            return False
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return False
+        return isinstance(said, Mapping) and said.get("cursor") is True
+
+    async def page_at(self, site: FarSite, cursor: str, count: int) -> FarPage:
+        place = f"cursor={quote(cursor, safe='')}" if cursor else "cursor"
+        answer = await self._asked(site, "GET", f"/Users?{place}&count={count}", "/Users?cursor", values=[cursor])
         return await self._page(site, answer)
 
     async def find(self, site: FarSite, attribute: str, value: str) -> Sequence[FarPerson]:
@@ -150,6 +174,7 @@ class ScimClient:
         try:
             listed = _LISTED.decode(bounded(answer.body))
             total = int(listed.total) if listed.total is not None else len(listed.resources)
+            cursor = _cursor(listed.next_cursor)
             people = list[FarPerson]()
             for at, raw in enumerate(listed.resources):
                 if at % _A_TURN == 0:
@@ -157,7 +182,7 @@ class ScimClient:
                 people.append(_made(_RESOURCE.decode(raw)))
         except (msgspec.DecodeError, ValueError, RecursionError):
             raise self._malformed(site) from None
-        return FarPage(people, total)
+        return FarPage(people, total, cursor, says_total=listed.total is not None)
 
     def _person(self, site: FarSite, answer: OutboundAnswer) -> FarPerson:
         try:
@@ -210,8 +235,8 @@ class ScimClient:
             site,
             _Said(method, form, status, scim_type),
             without_secret(masked(said, values), site.token.reveal()),
-            # Whoever asks for a person may hear that there is none.
-            has_failed=status != 404 or form != _PERSON,
+            # Whoever asks for a person may hear that there is none, and no system needs to say what it can.
+            has_failed=form != _CONFIGURATION and (status != 404 or form != _PERSON),
         )
         if status == 429 or (status == 503 and "retry-after" in answer.headers):
             raise FarFailed(FarFault.THROTTLED, self._retry_after(answer.headers.get("retry-after")))
@@ -261,6 +286,15 @@ def bounded(body: bytes) -> bytes:
     if has_too_many_values(body, _MOST_VALUES):
         raise ValueError("the answer takes too long to read")
     return body
+
+
+def _cursor(said: str | None) -> str | None:
+    """Raises `ValueError` for one that we would not keep. Some systems end their list with an empty one."""
+    if not said:
+        return None
+    if len(said) > _LONGEST_CURSOR or not said.isascii() or not said.isprintable():
+        raise ValueError
+    return said
 
 
 def _path(far_id: str) -> str:

@@ -102,7 +102,7 @@ class OpenId:
 
     def asserted(self, claims: Mapping[str, Any]) -> Asserted:
         """Raises `NotVouched`."""
-        return of_own_openid(claims)
+        return of_own_openid(claims, self._clock.now())
 
     async def _verified(
         self, answer: Mapping[str, Any], upstream: Upstream, endpoints: ProviderEndpoints, asked: ProviderRequest

@@ -191,6 +191,8 @@ RESERVED: Final = frozenset(
         *("sub_id", "toe", "txn"),
         *("sid", "events", "active", "token_type", "username", "scope", "client_id", "cnf", "act", "may_act", "authorization_details"),
         *("roles", "groups", "entitlements"),
+        # OpenID Connect Enterprise Extensions (draft), which the SL1 profile of IPSIE asks for
+        "session_expiry",
         # Postern's own
         *("token_use", "resource_id", "is_platform_owner", "impersonator", "impersonation_session", "state", "permissions"),
         *("plan", "features", "subscription_status"),

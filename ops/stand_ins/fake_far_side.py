@@ -49,7 +49,7 @@ class Arrived:
 
     @property
     def query(self) -> dict[str, str]:
-        return dict(parse_qsl(urlsplit(self.target).query))
+        return dict(parse_qsl(urlsplit(self.target).query, keep_blank_values=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +369,10 @@ class FakeFarSide:
         return {
             "schemas": ["urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"],
             "patch": {"supported": self.dialect.patches},
+            "pagination": {
+                "cursor": self.dialect.cursors if self.dialect.says_cursors is None else self.dialect.says_cursors,
+                "index": self.dialect.pages,
+            },
             "filter": {"supported": bool(self.dialect.filters), "maxResults": self.dialect.longest_page},
             **{name: {"supported": False} for name in ("bulk", "changePassword", "sort", "etag")},
             "authenticationSchemes": [{"type": "oauthbearertoken", "name": "Token", "description": "A bearer token"}],
@@ -384,10 +388,27 @@ class FakeFarSide:
             if compared is None or kind not in self.dialect.filters:
                 raise FarRefusal(400, "this filter is not taken", "invalidFilter")
             found = kept.named(kind, json.loads(compared[2]))
+        if "cursor" in query and self.dialect.cursors:
+            return self._by_cursor(found, query)
         start = max(int(query.get("startIndex", "1")), 1) if self.dialect.pages else 1
         page = found[start - 1 :][: min(int(query.get("count", self.dialect.longest_page)), self.dialect.longest_page)]
         listed = {"totalResults": len(found), "startIndex": start, "itemsPerPage": len(page), "Resources": page}
         return FarAnswer(200, {"schemas": [_LIST], **listed})
+
+    def _by_cursor(self, found: list[dict[str, Any]], query: Mapping[str, str]) -> FarAnswer:
+        """Cursors are a place and the number of the request that gave them, in an alphabet that has to be quoted."""
+        now, start = len(self.arrived), 0
+        if query["cursor"]:
+            given = re.fullmatch(r"([0-9]+)/([0-9]+)=\+:", query["cursor"])
+            if given is None:
+                raise FarRefusal(400, "this is no cursor", "invalidCursor")
+            start = int(given[1])
+            if now - int(given[2]) > self.dialect.cursor_lasts:
+                raise FarRefusal(400, "this cursor has expired", "expiredCursor")
+        count = min(int(query.get("count", self.dialect.longest_page)), self.dialect.longest_page)
+        page, behind = found[start : start + count], start + count
+        more = {"nextCursor": f"{behind}/{now}=+:"} if behind < len(found) else {}
+        return FarAnswer(200, {"schemas": [_LIST], "itemsPerPage": len(page), "Resources": page, **more})
 
     def _created(self, kept: FarDirectory, body: Any) -> FarAnswer:
         if not isinstance(body, dict):

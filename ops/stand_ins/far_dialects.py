@@ -1,6 +1,6 @@
 """How the far sides of people who are sent outwards differ, from the public documents that docs/scim-dialects.md names. None was tried."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 
@@ -16,6 +16,12 @@ class FarDialect:
     longest_page: int = 100
     pages: bool = True
     """Without pages, a list is its beginning, wherever it is asked to start."""
+    cursors: bool = False
+    """Lists by cursor where it is asked to (RFC 9865), without a total."""
+    says_cursors: bool | None = None
+    """What its configuration says of cursors, where that is something else."""
+    cursor_lasts: int = 1 << 30
+    """So many requests after its page, a cursor has expired."""
     required: tuple[str, ...] = ("userName",)
     refused: frozenset[str] = frozenset()
     """Attributes with which a person is refused."""
@@ -37,11 +43,15 @@ POSTERN: Final = FarDialect(longest_page=100, groups=False)
 SLACK: Final = FarDialect(longest_page=1000, required=("userName", "emails"), handles=True, deletes="deactivates")
 AWS: Final = FarDialect(
     filters=frozenset({"username", "externalid"}),
-    longest_page=50,
+    longest_page=100,
     pages=False,
+    cursors=True,
+    says_cursors=False,
     required=("userName", "displayName", "name.givenName", "name.familyName"),
     refused=frozenset({"password", "ims", "photos", "x509Certificates", "entitlements", "groups"}),
     one_value=True,
     lone_operations=frozenset({"username", "active"}),
 )
+AWS_BEFORE: Final = replace(AWS, longest_page=50, cursors=False)
+"""Its older endpoints, which take no notice of a cursor."""
 DIALECTS: Final = {"generic": GENERIC, "postern": POSTERN, "slack": SLACK, "aws": AWS}

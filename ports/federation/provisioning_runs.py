@@ -107,6 +107,10 @@ class FarPerson(Frozen):
 class FarPage(Frozen):
     people: Sequence[FarPerson]
     total: int
+    next_cursor: str | None = None
+    """Of a page by cursor: where the next one begins. None behind the last one, and for a system that has not taken the cursor."""
+    says_total: bool = True
+    """The answer itself says the total."""
 
 
 class TurnOver(Exception):
@@ -124,6 +128,12 @@ class FarSide(Protocol):
 
     async def page(self, site: FarSite, start: int, count: int) -> FarPage:
         """From the place `start`, which begins with 1."""
+
+    async def offers_cursors(self, site: FarSite) -> bool:
+        """Whether the system says that it lists people by cursor (RFC 9865). One that says nothing does not."""
+
+    async def page_at(self, site: FarSite, cursor: str, count: int) -> FarPage:
+        """By a cursor of the page before. The first page has the empty one."""
 
     async def find(self, site: FarSite, attribute: str, value: str) -> Sequence[FarPerson]:
         """Those of whom the attribute has this value."""

@@ -107,7 +107,7 @@ def test_the_wheel_carries_every_file_and_two_builds_are_the_same(wheel: Path, t
     (tree / "ops").mkdir()
     subprocess.run(["cp", "-r", *FLOORS, "pyproject.toml", "README.md", "LICENSE", str(tree)], cwd=ROOT, check=True)
     subprocess.run(["cp", "-r", "ops/packaging", str(tree / "ops")], cwd=ROOT, check=True)
-    beside = [path for paths in FILES.values() for path in paths]
+    beside = ["CHANGELOG.md", *(path for paths in FILES.values() for path in paths)]
     guides = [str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "guides").rglob("*.md")]
     subprocess.run(["cp", "--parents", *beside, *guides, str(tree)], cwd=ROOT, check=True)
     assert build(tree, tmp_path / "dist").read_bytes() == wheel.read_bytes()

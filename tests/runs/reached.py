@@ -42,7 +42,8 @@ MOST_FILES: Final = 40
 _FLOORS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
 _FAMILIES: Final = ("platform", "federation", "services", "tenancy", "identity", "record")
 _BRANCHES_OF: Final = "core"
-_MARK: Final = "__reached_by_tests__"
+MARK: Final = "__reached_by_tests__"
+"""The name in a module of the product of what its marks call."""
 _CACHED: Final = "__cached_by_tests__"
 _CACHES: Final = {"cache", "lru_cache"}
 _SAID: Final = "reached"
@@ -155,7 +156,7 @@ class _MarkedBranches(ast.NodeTransformer):
 
 def _mark(numbers: dict[str, int], name: str, place: ast.stmt) -> ast.stmt:
     number = numbers.setdefault(name, len(numbers))
-    call = ast.Expr(ast.Call(ast.Name(_MARK, ast.Load()), [ast.Constant(number)], []))
+    call = ast.Expr(ast.Call(ast.Name(MARK, ast.Load()), [ast.Constant(number)], []))
     marked = ast.copy_location(call, place)
     # A whole statement has lines that its mark does not have.
     marked.end_lineno, marked.end_col_offset = marked.lineno, marked.col_offset
@@ -191,7 +192,7 @@ class _Loader(SourceFileLoader):
         return code if self._measured is None else self._measured.instrument(code)
 
     def exec_module(self, module: ModuleType) -> None:
-        vars(module)[_MARK] = self._reaching.reach
+        vars(module)[MARK] = self._reaching.reach
         vars(module)[_CACHED] = self._reaching.cached
         if self._measured is not None:
             self._measured.register_module(module)

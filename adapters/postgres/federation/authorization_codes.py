@@ -339,7 +339,7 @@ _LET_HOLD: Final[LiteralString] = holding_by_use(
 #
 # A code that another client shows, or without its proof, locks nothing: otherwise a stranger could hold up an account.
 REDEEM_CODE: Final = Function(
-    "redeem_code_13",
+    "redeem_code_16",
     "Redeems an authorization code: for an authenticated service, or for a client that shows a secret.",
     _ARGUMENTS,
     {**_OF_CLIENT_BY_NAME, **{name: kind for name, (kind, _, _) in _PRESENTED.items()}},

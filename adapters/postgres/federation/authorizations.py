@@ -14,7 +14,14 @@ from adapters.postgres.columns import array, listed, storable, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
-from adapters.postgres.identity.sessions.parts import AUTHENTICATES, IS_OPEN, admits_service, has_hooks, is_kept_out_of_service
+from adapters.postgres.identity.sessions.parts import (
+    AUTHENTICATES,
+    IS_OPEN,
+    SESSION_HOURS,
+    admits_service,
+    has_hooks,
+    is_kept_out_of_service,
+)
 from adapters.postgres.identity.terms import terms_due
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order, first, tell, tell_together
@@ -225,7 +232,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
            organizations.status = 'active' as organization_is_active, organizations.logo_digest, organizations.primary_color,
            {dress_of("organizations")} as dress,
-           least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
+           {SESSION_HOURS} as session_hours,
            sessions.user_id, sessions.id as session_id, coalesce(sessions.proved_at, sessions.created_at) as proved_at,
            sessions.stated_at, sessions.refuses_applications, sessions.authenticated_by,
            {has_second_factor("sessions.user_id")} as has_second_factor,

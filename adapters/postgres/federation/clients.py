@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import AnswerRow, CountRow, IdRow, array, storable, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.proofs.sign_in_policy import ADMITS_ANYBODY
-from adapters.postgres.identity.sessions.parts import AUTHENTICATES, IS_OPEN
+from adapters.postgres.identity.sessions.parts import AUTHENTICATES, IS_OPEN, SESSION_HOURS
 from adapters.postgres.services.services import ClientIdRow
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import OnTransaction, Statements, Transaction, ask, ask_in_order, first, tell
@@ -35,6 +35,7 @@ from core.domain.outbound import Provenance
 from core.domain.secrets import sealing_context
 from core.domain.services.clients import placed, shown
 from core.domain.services.services import AssertionAudience, Service, ServiceType
+from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.domain.tokens import TokenAlgorithm
 from core.frozen import Frozen
 from ports.crypto import KeyRing, ServerSecrets
@@ -72,6 +73,7 @@ class ClientRow(NamedTuple):
     is_agent: bool
     binds_tokens: bool
     holds_fapi2: bool
+    session_hours: int | None
 
     def client(self, client: ClientId) -> RegisteredClient:
         organization, service = OrganizationId(self.organization_id), ServiceId(self.service_id)
@@ -92,6 +94,7 @@ class ClientRow(NamedTuple):
             is_agent=self.is_agent,
             binds_tokens=self.binds_tokens,
             holds_fapi2=self.holds_fapi2,
+            session_lifetime=session_lifetime(self.session_hours),
             names_endpoints=self.assertion_audience == AssertionAudience.ENDPOINT,
         )
 
@@ -156,7 +159,7 @@ def digests(found: Sequence[bytes | None]) -> str:
 
 
 # Columns of a statement that reads `services`, the service's organization as `organizations`, and a digest as `asked.digest`.
-CLIENT: Final = """
+CLIENT: Final[LiteralString] = f"""
            services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
            services.id_token_alg, services.access_token_alg, services.jwks,
            exists (select from client_secrets where client_secrets.service_id = services.id),
@@ -165,10 +168,18 @@ CLIENT: Final = """
                 where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
            ),
            services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
-           services.dpop_bound_access_tokens, services.profile = 'fapi2'
+           services.dpop_bound_access_tokens, services.profile = 'fapi2',
+           {SESSION_HOURS}
 """
 
-_TYPES: Final[Mapping[Any, LiteralString]] = {str: "text", bool: "boolean", UUID: "uuid", datetime: "timestamptz", dict[str, Any]: "jsonb"}
+_TYPES: Final[Mapping[Any, LiteralString]] = {
+    str: "text",
+    bool: "boolean",
+    int: "integer",
+    UUID: "uuid",
+    datetime: "timestamptz",
+    dict[str, Any]: "jsonb",
+}
 # The types of these columns, by their names in `ClientRow`.
 CLIENT_TYPES: Final[Mapping[LiteralString, LiteralString]] = {
     name: _TYPES[get_args(kind)[0] if isinstance(kind, UnionType) else kind] for name, kind in ClientRow.__annotations__.items()

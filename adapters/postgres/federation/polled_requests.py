@@ -12,6 +12,7 @@ from adapters.postgres.columns import AnswerRow, Columns, IdRow, storable_addres
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.parts import (
     PROFILE,
+    SESSION_HOURS,
     audiences,
     granted_audiences,
     kept_audiences,
@@ -283,7 +284,7 @@ _ENTERED: Final[LiteralString] = f"""
            organizations.id as organization, organizations.slug as organization_slug,
            organizations.status = 'active' as is_open, organizations.name as organization_name,
            organizations.logo_digest, organizations.primary_color,
-           least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
+           {SESSION_HOURS} as session_hours,
            {dress_of("organizations")} as dress,
            coalesce(
                (

@@ -1,4 +1,4 @@
--- edition 15
+-- edition 16
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -1086,8 +1086,6 @@ begin
     return to_timestamp(since);
 end $$;
 
--- Written by `python -m ops.written.functions`: from here on, change the parts in Python that a function is made of.
-
 -- Redeems an authorization code: for an authenticated service, or for a client that shows a secret.
 create or replace function redeem_code_13(
         given_service uuid, given_client text, given_secret text, given_digest bytea, given_redirect_uri text, given_code_challenge text,
@@ -1481,6 +1479,438 @@ begin
            client_is_agent,
            client_binds_tokens,
            client_holds_fapi2,
+           code.user_id,
+           code.service_id,
+           its_organization,
+           code.redeemed_at,
+           code.redeemed_with,
+           code.session_id,
+           code.nonce,
+           code.scopes,
+           code.auth_time,
+           code.stated_at,
+           code.authenticated_by,
+           true,
+           false,
+           expires_at,
+           ends_at,
+           bounds.id,
+           parent.device_id,
+           parent.second_factor_at,
+           users.email,
+           (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = its_organization::text, false)),
+           users.is_platform_owner,
+           role,
+           subscription,
+           profile,
+           directory_context,
+           tells_more,
+           jsonb_array_length(code.audiences),
+           apis,
+           false;
+end $$;
+
+-- Written by `python -m ops.written.functions`: from here on, change the parts in Python that a function is made of.
+
+-- Redeems an authorization code: for an authenticated service, or for a client that shows a secret.
+create or replace function redeem_code_16(
+        given_service uuid, given_client text, given_secret text, given_digest bytea, given_redirect_uri text, given_code_challenge text,
+        given_proof bytea, given_resource text, given_at timestamptz, given_session uuid, given_refresh_digest bytea, given_lifetime
+        interval, given_idle interval, given_minutes_idle integer, given_root text, given_key text, given_login_id uuid,
+        given_login_success boolean, given_login_reason text, given_login_address inet, given_login_user_agent text,
+        given_login_risk_score real, given_login_risk_factors text[], given_login_flagged boolean, given_login_country text,
+        given_login_city text, given_login_spot smallint[], given_login_request uuid, given_login_decision jsonb, given_event uuid,
+        given_event_name text, given_event_target text, given_event_details jsonb, given_event_request uuid
+    )
+    returns table (
+        client_service_id uuid, client_service_slug text, client_organization_id uuid, client_organization_slug text,
+        client_organization_is_active boolean, client_service_type text, client_id_token_alg text, client_access_token_alg text,
+        client_jwks jsonb, client_has_secret boolean, client_secret uuid, client_jwks_uri text, client_jwks_fetched_at timestamptz,
+        client_assertion_audience text, client_is_agent boolean, client_binds_tokens boolean, client_holds_fapi2 boolean,
+        client_session_hours integer, user_id uuid, service_id uuid, organization_id uuid, redeemed_at timestamptz, redeemed_with bytea,
+        session_id uuid, nonce text, scopes text[], auth_time timestamptz, stated_at timestamptz, authenticated_by text[], redeemed
+        boolean, contended boolean, expires_at timestamptz, ends_at timestamptz, parent_id uuid, device_id uuid, second_factor_at
+        timestamptz, email text, email_is_verified boolean, is_platform_owner boolean, role text, subscription jsonb, profile jsonb,
+        directory_context text, tells_more boolean, granted integer, audiences jsonb, untargeted boolean
+    )
+    language plpgsql volatile security invoker
+    set search_path = public, pg_temp set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+declare
+    code record;
+    is_its boolean;
+    its_organization uuid;
+    users record;
+    parent sessions;
+    bounds sessions;
+    oauth_client_id text;
+    most_in_service integer;
+    most integer;
+    admitted boolean;
+    acts_until timestamptz;
+    due timestamptz;
+    has_consent boolean;
+    is_spared boolean;
+    would_do boolean := false;
+    fits boolean;
+    apis jsonb;
+    silent_until timestamptz;
+    exports boolean;
+    has_webhooks boolean;
+    has_subscription boolean;
+    told record;
+    rung bigint;
+begin
+    -- What a server does not have that takes no writes may be there on the one that does.
+    if current_setting('transaction_read_only')::boolean then
+        raise read_only_sql_transaction using message = 'cannot redeem a code in a read-only transaction';
+    end if;
+    select * into code from authorization_codes where digest = given_digest;
+    if code.redirect_uri = given_redirect_uri
+       and code.code_challenge is not distinct from given_code_challenge
+       and (code.key_thumbprint is null or code.key_thumbprint = given_key)
+       and code.expires_at > given_at
+       and code.redeemed_at is null
+    then
+        is_its := code.service_id = given_service or exists (
+            select from client_secrets where digest = decode(given_secret, 'hex') and service_id = code.service_id
+        );
+    end if;
+    if is_its then
+        select id, email, email_verified_at, address_vouched_by, is_platform_owner, origin_org_id, name, given_name, family_name, username, zoneinfo, picture_id, language, profile_updated_at
+          into users
+          from users
+         where id = code.user_id and deactivated_at is null
+           for no key update;
+        if found then
+            select *
+              into parent
+              from sessions
+             where id = code.parent_id and user_id = code.user_id
+               and revoked_at is null and expires_at > now() and ends_at > now()
+               and impersonator_id is null
+               and depth = 0
+               for share;
+        end if;
+    end if;
+    if parent.id is not null then
+        select
+           services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
+           services.id_token_alg, services.access_token_alg, services.jwks,
+           exists (select from client_secrets where client_secrets.service_id = services.id),
+           (
+               select client_secrets.id from client_secrets
+                where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
+           ),
+           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
+           services.dpop_bound_access_tokens, services.profile = 'fapi2',
+           least(organizations.session_hours, services.session_lifetime_hours)
+, services.org_id, services.oauth_client_id, services.most_sessions, organizations.most_sessions, memberships.role,
+        case services.sign_in_policy
+            when 'anyone' then true
+            when 'assigned' then holds_service_role(code.user_id, services.org_id, services.id)
+            else memberships.role is not null
+        end, case
+               when services.is_agent
+               then agent_acts_until(code.audiences, code.user_id, code.service_id, code.created_at)
+               else 'infinity'::timestamptz
+           end, case when organizations.asks_terms then terms_due(code.user_id, organizations.id) end,
+               coalesce(consents.scopes @> code.scopes, false)
+               and (code.audiences is null or audiences_are_allowed(code.audiences, code.user_id, code.service_id)),
+               services.trusted and memberships.own_since is not null,
+               exists (select from siem_configurations where siem_configurations.org_id = services.org_id),
+               exists (select from webhooks where webhooks.org_id = services.org_id),
+               exists (select from subscriptions where subscriptions.user_id = code.user_id and subscriptions.service_id = services.id),
+               (
+               exists (select from service_claims where service_claims.service_id = services.id offset 0)
+               or exists (select from service_roles where service_roles.service_id = services.id offset 0)
+               or exists (select from team_members where team_members.user_id = code.user_id and team_members.org_id = services.org_id offset 0)
+           )
+          into client_service_id,
+           client_service_slug,
+           client_organization_id,
+           client_organization_slug,
+           client_organization_is_active,
+           client_service_type,
+           client_id_token_alg,
+           client_access_token_alg,
+           client_jwks,
+           client_has_secret,
+           client_secret,
+           client_jwks_uri,
+           client_jwks_fetched_at,
+           client_assertion_audience,
+           client_is_agent,
+           client_binds_tokens,
+           client_holds_fapi2,
+           client_session_hours, its_organization, oauth_client_id, most_in_service, most, role,
+               admitted, acts_until, due,
+               has_consent,
+               is_spared,
+               exports, has_webhooks, has_subscription, tells_more
+          from (select given_secret as digest) as asked
+         cross join services
+          left join organizations on organizations.id = services.org_id
+          left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and (
+               users.address_vouched_by is null or memberships.own_since is not null
+            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
+           )
+          left join consents on consents.service_id = services.id and consents.user_id = code.user_id
+         where services.id = code.service_id;
+        -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs consent again,
+        -- also if the code was given a moment before. The use case checks again what a client that shows a secret needs, to tell one
+        -- refusal from another. By then the redemption is committed.
+        would_do := coalesce(admitted and acts_until > given_at and not coalesce(due <= now(), false)
+            and (given_key is not null or not client_binds_tokens)
+            and (has_consent or is_spared)
+            and client_organization_is_active
+            and (given_service is not null
+                 or client_secret is not null and client_service_type <> 'proxy' and not client_holds_fapi2
+                and oauth_client_id = given_client), false);
+        if code.audiences is null then
+            fits := given_resource is null;
+        else
+            apis := case when code.audiences is not null then open_audiences(code.audiences, code.user_id, code.service_id, code.authenticated_by, false) end;
+            fits := audience_fits(apis, code.audiences, given_resource, '{}');
+        end if;
+    end if;
+    -- Right before the redemption, so that nothing that a hook says meanwhile is missed. Where no hook counts, it is one look.
+    if would_do and fits and exists (select from hooks where counts_as is not null) then
+        would_do := hooks_keep_out(parent.id, code.user_id, its_organization, code.service_id, true) is null;
+        -- What a silence lets in ends after twelve hours.
+        silent_until := hooks_silent_since(parent.id, code.user_id, its_organization, code.service_id) + interval '12 hours';
+    end if;
+    if would_do and fits then
+        update authorization_codes
+           set redeemed_at = given_at, redeemed_with = given_proof, session_id = given_session
+         where id = code.id and redeemed_at is null;
+    end if;
+    if (would_do and fits and found) is not true then
+        if given_service is null then
+            select
+           services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
+           services.id_token_alg, services.access_token_alg, services.jwks,
+           exists (select from client_secrets where client_secrets.service_id = services.id),
+           (
+               select client_secrets.id from client_secrets
+                where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
+           ),
+           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
+           services.dpop_bound_access_tokens, services.profile = 'fapi2',
+           least(organizations.session_hours, services.session_lifetime_hours)
+              into client_service_id,
+           client_service_slug,
+           client_organization_id,
+           client_organization_slug,
+           client_organization_is_active,
+           client_service_type,
+           client_id_token_alg,
+           client_access_token_alg,
+           client_jwks,
+           client_has_secret,
+           client_secret,
+           client_jwks_uri,
+           client_jwks_fetched_at,
+           client_assertion_audience,
+           client_is_agent,
+           client_binds_tokens,
+           client_holds_fapi2,
+           client_session_hours
+              from (select given_client as client, given_secret as digest) as asked
+              join services on services.oauth_client_id = asked.client
+              join organizations on organizations.id = services.org_id;
+        end if;
+        if not found and given_service is null then
+            return;
+        end if;
+        if code.id is not null then
+            select org_id into its_organization from all_services where id = code.service_id;
+            return query
+            select client_service_id,
+           client_service_slug,
+           client_organization_id,
+           client_organization_slug,
+           client_organization_is_active,
+           client_service_type,
+           client_id_token_alg,
+           client_access_token_alg,
+           client_jwks,
+           client_has_secret,
+           client_secret,
+           client_jwks_uri,
+           client_jwks_fetched_at,
+           client_assertion_audience,
+           client_is_agent,
+           client_binds_tokens,
+           client_holds_fapi2,
+           client_session_hours,
+           code.user_id,
+           code.service_id,
+           its_organization,
+           code.redeemed_at,
+           code.redeemed_with,
+           code.session_id,
+           code.nonce,
+           code.scopes,
+           code.auth_time,
+           code.stated_at,
+           code.authenticated_by,
+           false,
+           would_do and fits,
+           null::timestamptz,
+           null::timestamptz,
+           null::uuid,
+           null::uuid,
+           null::timestamptz,
+           null::text,
+           null::boolean,
+           null::boolean,
+           null::text,
+           null::jsonb,
+           null::jsonb,
+           null::text,
+           false,
+           jsonb_array_length(code.audiences),
+           apis,
+           would_do and not fits;
+        elsif given_service is null then
+            return next;
+        end if;
+        return;
+    end if;
+    -- The new session ends with the browser's session, unless the scopes allow a session of its own. The person has chosen the end of an
+    -- agent's.
+    if not client_is_agent and given_root <> all (code.scopes) then
+        bounds := parent;
+    end if;
+    expires_at := least(given_at + given_idle, given_at + given_lifetime, bounds.expires_at, bounds.ends_at, acts_until, silent_until);
+    ends_at := least(given_at + given_lifetime, bounds.ends_at, acts_until, silent_until);
+    insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
+                          authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
+                          expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)
+    values (given_session, code.user_id, parent.device_id, its_organization, code.service_id, given_at, given_at, expires_at, ends_at,
+            code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
+            parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (expires_at at time zone 'UTC')::date,
+            least(given_minutes_idle, bounds.minutes_idle), most, most_in_service,
+            given_key, parent.factor_through, parent.factor_stated);
+    insert into refresh_tokens (digest, session_id, created_at) values (given_refresh_digest, given_session, given_at);
+    -- Where the log has the sign-in already, the redemption adds nothing to it.
+    if code.provider <> '' then
+    insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
+                              risk_score, risk_factors, flagged, country, city, spot, created_at, request_id, decision)
+    select given_login_id::uuid, code.user_id, its_organization, code.service_id, parent.device_id, code.provider, given_login_success::boolean, given_login_reason::text,
+           given_login_address::inet, given_login_user_agent::text, given_login_risk_score::real, given_login_risk_factors::text[],
+           given_login_flagged::boolean, given_login_country::text, given_login_city::text,
+           given_login_spot::smallint[], given_at::timestamptz,
+           given_login_request::uuid, given_login_decision::jsonb
+      from (select) as once
+    ;
+    insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at, request_id)
+    select given_event::uuid, given_event_name::text, its_organization, code.user_id, given_event_target::text, code.user_id::text,
+           given_event_details::jsonb || jsonb_build_object('provider', code.provider, 'service_id', code.service_id)
+           || jsonb_strip_nulls(jsonb_build_object('agent', case when client_is_agent then oauth_client_id end::text)), given_at::timestamptz,
+           given_event_request::uuid
+      from (select) as once
+ returning id, name, organization_id, target_id, request_id
+     into told;
+        if exports then
+    insert into sign_in_pending (event_id, export_id)
+    select given_login_id::uuid, siem_configurations.id
+      from (select) as once
+      join siem_configurations on siem_configurations.org_id = its_organization
+    ;
+        end if;
+        if has_webhooks then
+            with queued as (
+    insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at, request_id)
+    select (left(told.id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhooks.id, told.id, told.name, now(), now(), now(),
+           told.request_id
+      from (select told.id, told.name, told.organization_id, told.target_id, told.request_id) as told
+      join webhooks on webhooks.org_id = told.organization_id
+     where webhooks.is_active
+       and (told.name = any (webhooks.events) or told.name = 'webhook.tested' and webhooks.id::text = told.target_id)
+ returning pg_notify('postern', 'webhooks')
+                 )
+            select count(*) into rung from queued;
+        end if;
+    end if;
+    if users.origin_org_id <> its_organization then
+             insert into held_accounts (user_id, held_since)
+             select users.id, given_at
+              where users.origin_org_id <> its_organization
+                and (
+                        'fed' <> all (code.authenticated_by)
+                     or exists (select from identities where user_id = users.id and upstream_provider_id is null)
+                     or not exists (select from identities where user_id = users.id)
+                    )
+                 on conflict (user_id) do nothing;
+    end if;
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
+    values (code.service_id, code.user_id, its_organization, given_at, given_at, given_at, case when has_consent then given_at end)
+        on conflict (service_id, user_id) do update
+       set
+                    first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
+                    last_login_at = greatest(service_users.last_login_at, excluded.last_login_at),
+                    own_since = coalesce(service_users.own_since, excluded.own_since)
+;
+    if has_subscription then
+        select (
+    select jsonb_build_object(
+               'plan', plans.name,
+               'features', plans.features,
+               'status', case
+                             when subscriptions.status = 'active' and not subscriptions.managed and subscriptions.current_period_end <=
+                             now() then 'expired'
+                             else subscriptions.status
+                         end,
+               'current_period_end', subscriptions.current_period_end
+           )
+      from subscriptions
+      join plans on plans.id = subscriptions.plan_id
+     where subscriptions.user_id = users.id and subscriptions.service_id = services.id
+     order by subscriptions.status in ('active', 'past_due') desc, subscriptions.created_at desc, subscriptions.id desc
+     limit 1
+) into subscription from services where services.id = code.service_id;
+    end if;
+    if 'profile' = any (code.scopes) then
+        profile :=
+           case
+               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
+                                 users.language, users.profile_updated_at) > 0
+               then jsonb_build_object(
+                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
+                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
+                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
+                    )
+           end;
+    end if;
+    if 'fed' = any (code.authenticated_by) then
+        directory_context := case when 'fed' = any (code.authenticated_by) then (
+               select directory_sessions.context_class
+                 from directory_sessions
+                 join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
+                where directory_sessions.session_id = parent.id and upstream_providers.org_id = its_organization
+           ) end;
+    end if;
+    return query
+    select client_service_id,
+           client_service_slug,
+           client_organization_id,
+           client_organization_slug,
+           client_organization_is_active,
+           client_service_type,
+           client_id_token_alg,
+           client_access_token_alg,
+           client_jwks,
+           client_has_secret,
+           client_secret,
+           client_jwks_uri,
+           client_jwks_fetched_at,
+           client_assertion_audience,
+           client_is_agent,
+           client_binds_tokens,
+           client_holds_fapi2,
+           client_session_hours,
            code.user_id,
            code.service_id,
            its_organization,

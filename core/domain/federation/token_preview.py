@@ -37,7 +37,7 @@ MOST_VERDICTS: Final = 100
 """The services of one organization that a person's page tells about."""
 # What the person keeps. Everything else is the organization's own knowledge.
 _OF_PERSON: Final = frozenset((OPENID, PROFILE, EMAIL))
-_OF_EACH_TOKEN: Final = frozenset(("exp", "iat", "jti", "sid", "at_hash", "nonce", "auth_time", "amr", "acr"))
+_OF_EACH_TOKEN: Final = frozenset(("exp", "iat", "jti", "sid", "at_hash", "nonce", "auth_time", "amr", "acr", "session_expiry"))
 _EACH_DIFFERS: Final = "Each token has its own"
 
 
@@ -177,7 +177,15 @@ def token_preview(person: PreviewedPerson, asked: Sequence[str], *, issuer: str,
     scopes = tuple(scope for scope in known(asked) if scope not in _OF_PERSON or scope == OPENID or scope in person.allowed)
     granted = _granted(person, scopes, now)
     expires_at = now + lifetime
-    id_token = id_said(granted, client=person.client, access_token=Token(""), issuer=issuer, now=now, expires_at=expires_at)
+    id_token = id_said(
+        granted,
+        client=person.client,
+        access_token=Token(""),
+        issuer=issuer,
+        now=now,
+        expires_at=expires_at,
+        session_lifetime=person.application.session_lifetime,
+    )
     userinfo = person_said(scopes, granted_person(granted), ClaimPlace.USERINFO, issuer=issuer)
     access_token = access_said(granted.opened, issuer=issuer, token_id="", now=now, lifetime=lifetime)
     places = {

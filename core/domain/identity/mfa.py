@@ -146,7 +146,7 @@ class Preauthentication(Frozen):
     pre-authentication.
     """
     visit: DirectoryVisit | None = None
-    """The visit to a directory by SAML that gave the first proof."""
+    """The visit to an organization's own provider that gave the first proof."""
     stated_at: datetime | None = None
     """When the person gave the first proof at a provider; see `Proved.stated_at`."""
     refuses_applications: bool = False

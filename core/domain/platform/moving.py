@@ -14,7 +14,9 @@ from core.frozen import Frozen
 
 FORMAT: Final = 2
 RECEIVING_KEY: Final = "organization_moves"
-"""The purpose of the server secret that is the private half of the receiving key."""
+"""The purpose of the server secret that is the private half of the X25519 receiving key."""
+HYBRID_RECEIVING_KEY: Final = "organization_moves_hybrid"
+"""The same of the hybrid one."""
 ARRIVED: Final = "It was moved here, and waits to be opened"
 """Why an organization that has arrived is suspended, until an operator activates it."""
 

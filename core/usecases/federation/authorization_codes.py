@@ -358,6 +358,7 @@ def _as_client(application: RequestingApplication) -> AuthenticatedClient:
         keys=None,
         has_secret=False,
         secret=None,
+        session_lifetime=application.session_lifetime,
     )
     return AuthenticatedClient(registered, AuthenticationMethod.NONE)
 

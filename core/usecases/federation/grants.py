@@ -195,6 +195,7 @@ class Grants(Frozen):
                 issuer=self.issuer,
                 now=now,
                 expires_at=now + timedelta(seconds=pair.expires_in),
+                session_lifetime=client.registered.session_lifetime,
             )
             text = await self.signer.sign_id(claims, client.registered.id_token_algorithm)
             if len(text) > LONG_ID_TOKEN:

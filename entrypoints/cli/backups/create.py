@@ -13,7 +13,7 @@ import trio
 
 from adapters.backup_folders import DUMP, SEALED_KEYS, BackupFolder, new_backup, sealed_digest_key
 from adapters.crypto.key_ring import AesGcmKeyRing
-from adapters.crypto.recipients import RecoveryKeyUnusable, seal_ring
+from adapters.crypto.recipients import LONGEST_KEY_FILE, RecipientKey, RecoveryKeyUnusable, parse_recovery_key, seal_ring
 from adapters.postgres.backups.snapshots import DatabaseSnapshot, Unreadable, exported_snapshot
 from adapters.postgres.backups.tools import ToolFailed
 from core.domain.backups import BackupFile, BackupManifest, DatabaseState
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     places = places_of(settings, arguments.places)
-    recovery_key = None if arguments.seal_keys_for is None else _read(arguments.seal_keys_for)
+    recovery_key = None if arguments.seal_keys_for is None else _recovery_key(arguments.seal_keys_for)
     source = settings if arguments.database is None else on_database(settings, arguments.database)
     as_json: bool = arguments.json
     tell = say_beside if as_json else say
@@ -52,12 +52,14 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
         say(f"{places / manifest.id}: {rows} rows, {manifest.dump.size / (1 << 20):.1f} MiB.")
     if manifest.sealed_keys is None:
         tell("The backup does not contain the encryption keys: store them elsewhere. `postern backup check` verifies that they match.")
+    if recovery_key is not None:
+        tell(f"The backup contains the encryption keys, encrypted for the recovery key with the fingerprint {recovery_key.fingerprint}.")
     event = Event("platform.backup.created", SYSTEM, Target("backup", manifest.id), details={"bytes": manifest.dump.size, "rows": rows})
     if not await was_recorded(settings, event):
         tell("The backup could not be recorded in the audit log.")
 
 
-async def create(settings: Settings, places: Path, recovery_key: bytes | None = None) -> BackupManifest:
+async def create(settings: Settings, places: Path, recovery_key: RecipientKey | None = None) -> BackupManifest:
     """Backs up the database of these settings. Raises `StartFailed`."""
     keyring = key_ring(settings)
     try:
@@ -76,7 +78,7 @@ async def create(settings: Settings, places: Path, recovery_key: bytes | None = 
 
 
 async def _write(
-    settings: Settings, places: Path, snapshot: DatabaseSnapshot, keyring: AesGcmKeyRing, recovery_key: bytes | None
+    settings: Settings, places: Path, snapshot: DatabaseSnapshot, keyring: AesGcmKeyRing, recovery_key: RecipientKey | None
 ) -> BackupManifest:
     tools = await require_tools(embedded=settings.embedded, server_version=snapshot.server_version)
     made_at = datetime.now(UTC)
@@ -107,7 +109,7 @@ async def _write(
     return manifest
 
 
-def _seal_keys(settings: Settings, folder: BackupFolder, recovery_key: bytes, name: str) -> BackupFile:
+def _seal_keys(settings: Settings, folder: BackupFolder, recovery_key: RecipientKey, name: str) -> BackupFile:
     file = key_file(settings)
     if file is not None:
         ring = "\n".join(key.line() for key in file.read())
@@ -116,8 +118,12 @@ def _seal_keys(settings: Settings, folder: BackupFolder, recovery_key: bytes, na
     return folder.write(SEALED_KEYS, seal_ring(ring, recovery_key, name))
 
 
-def _read(file: str) -> bytes:
+def _recovery_key(file: str) -> RecipientKey:
+    """Looked at before anything is dumped."""
     try:
-        return Path(file).read_bytes()
+        with Path(file).open("rb") as opened:
+            return parse_recovery_key(opened.read(LONGEST_KEY_FILE))
+    except RecoveryKeyUnusable as error:
+        raise StartFailed(f"No backup was created: {error}") from None
     except OSError as error:
         raise StartFailed(f"The recovery key {file} cannot be read: {error.strerror}") from None

@@ -15,12 +15,13 @@ from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from core.domain.errors import NotFound
 from core.domain.formats import table_line
 from core.domain.identity.passkeys import RelyingParty, relying_party
-from core.domain.platform.moving import RECEIVING_KEY, ArrivedOrganization, UnfitFile, imported
+from core.domain.platform.moving import ArrivedOrganization, UnfitFile, imported
 from core.domain.tenancy.organizations import organization_slug
 from core.domain.tenancy.tiers import Tier
 from core.usecases.record import CHAIN_KEY
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.backups.common import run_interruptibly
+from entrypoints.cli.moving.receive_key import receiving_secrets
 from entrypoints.cli.moving.report import say_arrived
 from entrypoints.cli.moving.rights import require_right_to_move
 from entrypoints.cli.opening import opened_postern
@@ -57,9 +58,9 @@ async def _run(given: argparse.Namespace, settings: Settings) -> None:
 
 async def import_(postern: Postern, path: Path, options: ImportOptions, report: Path | None = None) -> ArrivedOrganization:
     """All of the file arrives, or nothing of it. Raises `UnfitFile`, and `StartFailed` when the file cannot be read."""
-    secret = await postern.foundation.server_secrets.get(RECEIVING_KEY)
+    secrets = await receiving_secrets(postern)
     try:
-        reader = await trio.to_thread.run_sync(FileReader, path, secret)
+        reader = await trio.to_thread.run_sync(FileReader, path, secrets)
     except OSError as error:
         raise StartFailed(f"The file {path} cannot be read: {error.strerror}") from None
     try:

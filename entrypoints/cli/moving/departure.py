@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import trio
 
-from adapters.crypto.recipients import ReceivingKeyUnusable, fingerprint, parse_receiving_key
+from adapters.crypto.recipients import ReceivingKeyUnusable, RecipientKey, parse_receiving_key
 from adapters.moving_files import FileExists, FileWriter
 from adapters.postgres.moving.leaving import LeavingOrganization, leaving
 from adapters.postgres.moving.what_moves import USERS
@@ -52,8 +52,8 @@ async def export(postern: Postern, slug: str, path: Path, key: str) -> DepartedO
     if organization.status is OrganizationStatus.REJECTED:
         raise StartFailed(f"{slug} was rejected permanently, so it cannot be moved")
     try:
-        public = parse_receiving_key(key)
-        writer = await trio.to_thread.run_sync(FileWriter, path, public)
+        recipient = parse_receiving_key(key)
+        writer = await trio.to_thread.run_sync(FileWriter, path, recipient)
     except ReceivingKeyUnusable as error:
         raise KeyUnusable(str(error)) from None
     except FileExists as error:
@@ -61,7 +61,7 @@ async def export(postern: Postern, slug: str, path: Path, key: str) -> DepartedO
     except OSError as error:
         raise StartFailed(f"The file {path} cannot be written: {error.strerror}") from None
     try:
-        departed = await _write(postern, organization, writer, path, public)
+        departed = await _write(postern, organization, writer, path, recipient)
         async with postern.foundation.unit_of_work() as uow:
             await uow.record(exported(departed, acting()))
             await uow.commit()
@@ -79,7 +79,9 @@ async def export(postern: Postern, slug: str, path: Path, key: str) -> DepartedO
     return departed
 
 
-async def _write(postern: Postern, organization: Organization, writer: FileWriter, path: Path, public: bytes) -> DepartedOrganization:
+async def _write(
+    postern: Postern, organization: Organization, writer: FileWriter, path: Path, recipient: RecipientKey
+) -> DepartedOrganization:
     chain_key = await postern.foundation.server_secrets.get(CHAIN_KEY)
     with progress("Exporting", None, "rows") as advance:
         async with leaving(postern.foundation.pool, postern.foundation.keyring, organization.id) as moving:
@@ -108,7 +110,7 @@ async def _write(postern: Postern, organization: Organization, writer: FileWrite
         slug=described.slug,
         file=str(path),
         digest=digest,
-        sealed_for=fingerprint(public),
+        sealed_for=recipient.fingerprint,
         was_open=described.status == OrganizationStatus.ACTIVE,
         people=moving.people,
         tables=tuple(writer.parts),

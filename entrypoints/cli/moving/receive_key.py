@@ -4,11 +4,13 @@ import argparse
 
 import trio
 
-from adapters.crypto.recipients import fingerprint_of, receiving_key
-from core.domain.platform.moving import RECEIVING_KEY
+from adapters.crypto.hybrid_keys import NoHybridKeys
+from adapters.crypto.recipients import RecipientSecrets, receiving_key
+from core.domain.platform.moving import HYBRID_RECEIVING_KEY, RECEIVING_KEY
+from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import print_json
-from entrypoints.failures import OK
+from entrypoints.failures import OK, StartFailed
 from entrypoints.settings import Settings
 
 
@@ -19,10 +21,19 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(given: argparse.Namespace, settings: Settings) -> None:
     async with opened_postern(settings) as postern:
-        secret = await postern.foundation.server_secrets.get(RECEIVING_KEY)
-    key, mark = receiving_key(secret), fingerprint_of(secret)
+        secrets = await receiving_secrets(postern)
+    try:
+        key = secrets.x25519_key if given.x25519 else secrets.hybrid_key
+    except NoHybridKeys as error:
+        raise StartFailed(f"{error} (`--x25519`)") from None
     if given.json:
-        print_json({"key": key, "fingerprint": mark})
+        print_json({"key": receiving_key(key), "fingerprint": key.fingerprint})
         return
-    print(key)
-    print(f"Fingerprint {mark}. Compare it over another channel with the output of the export.")
+    print(receiving_key(key))
+    print(f"Fingerprint {key.fingerprint}. Compare it over another channel with the output of the export.")
+
+
+async def receiving_secrets(postern: Postern) -> RecipientSecrets:
+    """The private halves of both keys of this installation."""
+    kept = postern.foundation.server_secrets
+    return RecipientSecrets(hybrid=await kept.get(HYBRID_RECEIVING_KEY), x25519=await kept.get(RECEIVING_KEY))

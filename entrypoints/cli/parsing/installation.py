@@ -110,6 +110,11 @@ def add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
     add_json(command(keys, "reencrypt", "keys", "re-encrypt what is stored under an older encryption key, now", action="reencrypt"))
     generate = command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
     generate.set_defaults(without_settings=True)
+    recovery = command(keys, "recovery", "backups.recovery_key", "make a recovery key, for which backups encrypt the encryption keys")
+    recovery.add_argument("--to", default=".", metavar="FOLDER", help="where to write both halves (default: the current folder)")
+    recovery.add_argument("--x25519", action="store_true", help="an X25519 key in PEM, without ML-KEM")
+    recovery.set_defaults(without_settings=True)
+    add_json(recovery)
 
 
 def add_password_commands(passwords: "Commands[argparse.ArgumentParser]") -> None:
@@ -155,7 +160,7 @@ def add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
     create = command(backup, "create", "backups.create", "dump the database, with a manifest of what is in it")
     create.add_argument("--database", metavar="URL", help="connect with this database URL, as a role with read access only")
     add_json(create)
-    create.add_argument("--seal-keys-for", metavar="FILE", help="add the encryption keys, sealed for this X25519 public key (PEM)")
+    create.add_argument("--seal-keys-for", metavar="FILE", help="add the encryption keys, encrypted for this recovery key")
     check = command(backup, "check", "backups.check", "restore a backup into a scratch database, and verify it")
     check.add_argument("--scratch", metavar="URL", help="a server for the scratch database (default: a temporary PostgreSQL)")
     check.add_argument("--work", metavar="FOLDER", help="where that PostgreSQL stores its files (default: the folder for temporary files)")
@@ -163,7 +168,7 @@ def add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
     check.add_argument("--no-sign-in", action="store_true", help="with --database: do not write to the copy")
     check.add_argument("--json", action="store_true", help="print the result as JSON")
     restore = command(backup, "restore", "backups.restore", "restore a backup into the database of the settings, which must be empty")
-    restore.add_argument("--recovery-key", metavar="FILE", help="extract the encryption keys from the backup, with this private key (PEM)")
+    restore.add_argument("--recovery-key", metavar="FILE", help="extract the encryption keys from the backup, with the private half")
     add_json(restore)
     restore.add_argument("--hold", action="store_true", help="hold all work that has external effects, and do not ask")
     restore.add_argument(
@@ -172,7 +177,7 @@ def add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
     listed = command(backup, "list", "backups.listing", "list backups, newest first", action="list")
     listed.add_argument("--json", action="store_true", help="print the list as JSON")
     keys = command(backup, "keys", "backups.listing", "print the encryption keys that were sealed into a backup", action="keys")
-    keys.add_argument("--recovery-key", metavar="FILE", required=True, help="the X25519 private key (PEM)")
+    keys.add_argument("--recovery-key", metavar="FILE", required=True, help="the private half of the recovery key")
     for one in (create, check, restore, listed, keys):
         text = "the folder of all backups (default: backups in the data directory)"
         one.add_argument("--to" if one is create else "--in", dest="places", metavar="FOLDER", help=text)

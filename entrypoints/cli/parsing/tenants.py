@@ -121,6 +121,7 @@ def add_moving_commands(organization: "Commands[argparse.ArgumentParser]") -> No
     key = command(
         organization, "receive-key", "moving.receive_key", "print the public key that encrypts organizations moving to this installation"
     )
+    key.add_argument("--x25519", action="store_true", help="the key without ML-KEM, for an installation whose libraries lack it")
     leave = command(organization, "export", "moving.departure", "export a whole organization to a file for another installation")
     leave.add_argument("--organization", required=True, metavar="SLUG", help="its slug")
     leave.add_argument("--to", required=True, metavar="FILE", help="the file to write; it must not exist")

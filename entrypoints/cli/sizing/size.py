@@ -46,22 +46,22 @@ class Measurements(Frozen):
 
 
 MEASURED: Final = Measurements(
-    on="2026-11-23",
-    machine="Intel Xeon, 2 cores, 24 GiB, on which eight others worked",
-    sign_in_ms=14.0,
-    sign_in_database_ms=1.93,
-    token_ms=2.34,
-    token_database_ms=1.73,
-    refresh_ms=0.64,
-    refresh_database_ms=0.66,
-    read_ms=0.315,
-    read_database_ms=0.0883,
-    idle_mib=119,
-    loaded_mib=173,
+    on="2026-11-30",
+    machine="AMD EPYC, 2 cores, 24 GiB",
+    sign_in_ms=9.53,
+    sign_in_database_ms=1.48,
+    token_ms=0.456,
+    token_database_ms=0.669,
+    refresh_ms=0.32,
+    refresh_database_ms=0.27,
+    read_ms=0.157,
+    read_database_ms=0.045,
+    idle_mib=140,
+    loaded_mib=195,
     connections=10,
-    disk_bytes_a_person=612,
-    disk_bytes_a_sign_in=2670,
-    wal_bytes_a_sign_in=3110,
+    disk_bytes_a_person=629,
+    disk_bytes_a_sign_in=2590,
+    wal_bytes_a_sign_in=2930,
 )
 
 

@@ -1,7 +1,7 @@
 """The claims of an ID token for a session with less data than usual."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -10,6 +10,7 @@ from core.domain.claims import NO_FACTS, ServiceFacts, values
 from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.oidc import half_hash, id_claims, id_said
 from core.domain.identifiers import ClientId, SessionId, UserId
+from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import (
     ONE_FACTOR,
     TWO_FACTORS,
@@ -57,7 +58,34 @@ def test_tokens_have_the_claims_of_their_preview_in_its_order(facts: ServiceFact
         "expires_at": NOW,
     }
     granted = Granted(opened, True, "owner", "n")
-    assert [*id_claims(granted, **of_id).items()] == [*values(id_said(granted, **of_id)).items()]
+    for lifetime in (None, timedelta(hours=8)):
+        of_id["session_lifetime"] = lifetime
+        told = id_claims(granted, **of_id)
+        assert [*told.items()] == [*values(id_said(granted, **of_id)).items()]
+        assert ("session_expiry" in told) is (lifetime is not None)
+
+
+def test_a_session_ends_with_ours_or_when_another_sign_in_is_due() -> None:
+    day = timedelta(days=1)
+
+    def ends(session: Session, lifetime: timedelta) -> datetime:
+        granted = Granted(OpenedSession(session, Email("ada@example.org"), False, Token("refresh")), False, "")
+        claims = id_claims(
+            granted,
+            client=ClientId("c"),
+            access_token=Token("access"),
+            issuer="https://id.example",
+            now=NOW,
+            expires_at=NOW,
+            session_lifetime=lifetime,
+        )
+        return datetime.fromtimestamp(cast("int", claims["session_expiry"]), UTC)
+
+    assert ends(SESSION, day / 2) == NOW + day / 2
+    assert ends(SESSION, 2 * day) == NOW + day
+    # From the last sign-in on, and not from a second factor. What was not used for long says nothing.
+    proved = replace(SESSION, proved=Proved(NOW - day / 4, NOW), expires_at=NOW + timedelta(minutes=5))
+    assert ends(proved, day / 2) == NOW + day / 4
 
 
 def test_the_hash_of_the_standard() -> None:

@@ -5,8 +5,10 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -32,7 +34,7 @@ from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB
 from core.domain.tenancy.hooks import hook_context
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli.backups import check, create, listing, restore, work
+from entrypoints.cli.backups import check, create, listing, recovery_key, restore, work
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.installation import conninfo
@@ -293,6 +295,105 @@ def test_the_keys_are_sealed_for_a_recovery_key_or_not_there(
     assert "cannot be read" in refusal(
         lambda: listing.run(parsed("backup", "keys", str(backup.folder.path), "--recovery-key", str(strange)), backup.settings)
     )
+
+
+def made_recovery_key(folder: Path, *more: str) -> Path:
+    """By the command, as a program that only knows the command line would."""
+    folder.mkdir(exist_ok=True)
+    assert recovery_key.run(parsed("keys", "recovery", "--to", str(folder), *more)) == OK
+    return folder / ("recovery.pem" if more else "recovery.key")
+
+
+@pytest.mark.parametrize("more", [(), ("--x25519",)], ids=["hybrid", "x25519"])
+def test_a_backup_with_sealed_keys_is_restored_elsewhere(
+    more: Sequence[str], backup: BackedUp, empty: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private = made_recovery_key(tmp_path / "safe", *more)
+    mark = capsys.readouterr().out.splitlines()[-1].removeprefix("Fingerprint ").partition(".")[0]
+    places = tmp_path / "backups"
+    public = str(tmp_path / "safe" / "recovery.pub")
+    assert create.run(parsed("backup", "create", "--to", str(places), "--seal-keys-for", public), backup.settings) == OK
+    assert f"encrypted for the recovery key with the fingerprint {mark}." in capsys.readouterr().out
+    # Another machine, which has the backup, the paper, and no encryption keys.
+    elsewhere = replace(settings_for(empty, tmp_path / "elsewhere"), encryption_keys=None)
+    arguments = parsed("backup", "restore", "--in", str(places), "--recovery-key", str(private), "--hold")
+    assert restore.run(arguments, elsewhere) == OK
+    kept = tmp_path / "elsewhere" / "encryption.keys"
+    assert (kept.read_text(), stat.S_IMODE(kept.stat().st_mode)) == (f"{KEY.line()}\n", 0o600)
+    assert rows(empty, "select count(*) from users") == rows(backup.restored, "select count(*) from users")
+    at_home = replace(elsewhere, database_url=backup.settings.database_url)
+    assert check.run(parsed("backup", "check", "--in", str(places), "--database", empty), at_home) == OK
+    assert capsys.readouterr().out.endswith("verified. It can be restored, is complete and can be decrypted, and sign-in works.\n")
+
+
+def test_a_wrong_recovery_key_is_told_in_words_and_writes_nothing(
+    backup: BackedUp, empty: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right, wrong, older = (
+        made_recovery_key(tmp_path / "right"),
+        made_recovery_key(tmp_path / "wrong"),
+        made_recovery_key(tmp_path / "older", "--x25519"),
+    )
+    right_mark, wrong_mark, _ = [line.split()[1].rstrip(".") for line in capsys.readouterr().out.splitlines() if "Fingerprint" in line]
+    places = tmp_path / "backups"
+    public = right.with_name("recovery.pub")
+    assert create.run(parsed("backup", "create", "--to", str(places), "--seal-keys-for", str(public)), backup.settings) == OK
+    elsewhere = replace(settings_for(empty, tmp_path / "elsewhere"), encryption_keys=None)
+
+    def refused(key: Path) -> str:
+        arguments = parsed("backup", "restore", "--in", str(places), "--recovery-key", str(key), "--hold")
+        return refusal(lambda: restore.run(arguments, elsewhere))
+
+    assert refused(wrong) == (
+        "This recovery key cannot decrypt the sealed encryption keys: they were sealed for a key with the fingerprint "
+        f"{right_mark}, and this key has the fingerprint {wrong_mark}"
+    )
+    assert f"sealed for a hybrid key with the fingerprint {right_mark}, and this is an X25519 key" in refused(older)
+    assert "only the private half decrypts" in refused(public)
+    assert not (tmp_path / "elsewhere" / "encryption.keys").exists()
+    assert rows(empty, "select count(*) from pg_tables where schemaname = 'public'") == [(0,)]
+
+
+def test_a_recovery_key_that_cannot_be_used_is_told_before_anything_is_dumped(
+    backup: BackedUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = made_recovery_key(tmp_path / "safe")
+    places = tmp_path / "backups"
+
+    def refused(key: Path) -> str:
+        return refusal(lambda: create.run(parsed("backup", "create", "--to", str(places), "--seal-keys-for", str(key)), backup.settings))
+
+    assert refused(private) == (
+        "No backup was created: This is the private half of a recovery key: keep it offline, and specify the public half"
+    )
+    assert "cannot be read: No such file" in refused(tmp_path / "none")
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.hpke", None)
+    assert "has no ML-KEM" in refused(private.with_name("recovery.pub"))
+    assert "has no ML-KEM" in refusal(lambda: recovery_key.run(parsed("keys", "recovery", "--to", str(tmp_path))))
+    assert not places.exists()
+
+
+def test_a_recovery_key_is_never_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    private = made_recovery_key(tmp_path / "safe")
+    public = private.with_name("recovery.pub")
+    before = private.read_bytes(), public.read_bytes()
+    assert (stat.S_IMODE(private.stat().st_mode), stat.S_IMODE(public.stat().st_mode)) == (0o600, 0o644)
+    assert before[0].decode() not in capsys.readouterr().out
+    for more in ((), ("--x25519",)):
+        assert "exists: specify another folder" in refusal(partial(made_recovery_key, tmp_path / "safe", *more))
+    assert (private.read_bytes(), public.read_bytes()) == before
+    assert {one.name for one in private.parent.iterdir()} == {"recovery.key", "recovery.pub"}
+    missing = parsed("keys", "recovery", "--to", str(tmp_path / "missing"))
+    assert "cannot be written: No such file" in refusal(lambda: recovery_key.run(missing))
+    assert recovery_key.run(parsed("keys", "recovery", "--json", "--to", str(open_folder(tmp_path / "json")))) == OK
+    said = json.loads(capsys.readouterr().out)
+    assert set(said) == {"private", "public", "fingerprint"}
+    assert Path(said["private"]).read_text().startswith("postern-recovery-secret-2-")
+
+
+def open_folder(path: Path) -> Path:
+    path.mkdir()
+    return path
 
 
 def test_backups_are_listed_newest_first_without_unfinished_ones(

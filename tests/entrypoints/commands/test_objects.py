@@ -69,6 +69,7 @@ WALK: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("keys reencrypt", ()),
     ("backup create", ("--to", "BACKUPS")),
     ("backup list", ("--in", "BACKUPS")),
+    ("keys recovery", ("--to", "BACKUPS")),
     ("jobs list", ()),
     ("jobs hold", ()),
     ("jobs release", ()),
@@ -125,6 +126,7 @@ ELSEWHERE: Final = {
     "privacy forget",
     "story",
     "texts import",
+    "upgrade rehearse",
 }
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.crypto.recipients import RecipientSecrets
 from core.domain.platform.moving import DepartedOrganization
 from core.frozen import Frozen
 from tests.conftest import fresh_database
@@ -18,8 +19,8 @@ class Moving(Frozen):
     there: MovingPlace
     file: Path
     departed: DepartedOrganization
-    secret: bytes
-    """The private half of the key that the file is sealed for. A hostile file needs the public half alone."""
+    secrets: RecipientSecrets
+    """The private halves of `here`. A hostile file needs a public half alone."""
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +40,7 @@ def moving(worker_id: str, receiving: MovingPlace) -> Iterator[Moving]:
             there = MovingPlace(settings_for(url, directory, THERE, "old.example.org"), url, THERE)
             fill_source(there)
             file = directory / "acme.postern"
-            yield Moving(there, file, there.export(file, receiving.receiving_key()), receiving.receiving_secret())
+            yield Moving(there, file, there.export(file, receiving.receiving_key()), receiving.receiving_secrets())
 
 
 @pytest.fixture

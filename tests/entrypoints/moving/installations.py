@@ -14,16 +14,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.crypto.recipients import receiving_key
+from adapters.crypto.recipients import RecipientSecrets, receiving_key
 from adapters.postgres.record.audit import PERSONAL_DIGEST
 from adapters.postgres.tables.every import MOVED, TABLES
 from core.domain.branding import Font, Look
-from core.domain.platform.moving import RECEIVING_KEY, ArrivedOrganization, DepartedOrganization
+from core.domain.platform.moving import ArrivedOrganization, DepartedOrganization
 from core.domain.secrets import Password, Token
 from core.frozen import Frozen
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.moving.arrival import ImportOptions, import_
 from entrypoints.cli.moving.departure import export
+from entrypoints.cli.moving.receive_key import receiving_secrets
 from entrypoints.settings import Settings, read
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.populous import ACME, fill
@@ -79,16 +80,16 @@ class MovingPlace(Frozen):
             cursor = connection.execute(statement.encode(), parameters)
             return cursor.fetchall() if cursor.description else []
 
-    def receiving_secret(self) -> bytes:
-        async def get() -> bytes:
+    def receiving_secrets(self) -> RecipientSecrets:
+        async def get() -> RecipientSecrets:
             async with open_postern(self.settings) as postern:
                 await postern.foundation.signing_keys.ensure()
-                return await postern.foundation.server_secrets.get(RECEIVING_KEY)
+                return await receiving_secrets(postern)
 
         return trio.run(get)
 
     def receiving_key(self) -> str:
-        return receiving_key(self.receiving_secret())
+        return receiving_key(self.receiving_secrets().hybrid_key)
 
     def export(self, path: Path, key: str, slug: str = "acme") -> DepartedOrganization:
         async def work() -> DepartedOrganization:

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import trio
 
-from adapters.crypto.recipients import OpeningFile, SealingFile, parse_receiving_key, receiving_key
+from adapters.crypto.recipients import OpeningFile, RecipientKey, RecipientSecrets, SealingFile
 from adapters.moving_files import LONGEST_LINE, FileExists, FileReader, FileWriter
 from adapters.postgres.migrating.schema import digest_of_migrations
 from core.domain.errors import Refusal
@@ -36,8 +36,8 @@ OTHERS_SERVICE: Final = "0192aaaa-0000-7000-8000-000000000002"
 OTHERS_TEAM: Final = "0192aaaa-0000-7000-8000-000000000003"
 
 
-def public(moving: Moving) -> bytes:
-    return parse_receiving_key(receiving_key(moving.secret))
+def public(moving: Moving) -> RecipientKey:
+    return moving.secrets.hybrid_key
 
 
 def rewritten(
@@ -50,7 +50,7 @@ def rewritten(
     audit: Callable[[AuditProof], AuditProof] = lambda audit: audit,
 ) -> Path:
     """The file with other rows, and with an end that is right for these."""
-    known = contents(moving.file, moving.secret)
+    known = contents(moving.file, moving.secrets)
     writer = FileWriter(path, public(moving))
     writer.head(replace(known.head, **(head or {})))
     for part, rows in known.rows.items():
@@ -76,8 +76,8 @@ class Contents(Frozen):
 
 
 @cache
-def contents(file: Path, secret: bytes) -> Contents:
-    reader = FileReader(file, secret)
+def contents(file: Path, secrets: RecipientSecrets) -> Contents:
+    reader = FileReader(file, secrets)
     rows: dict[str, list[tuple[bytes, Row]]] = {}
     for batch in reader.batches():
         for row in batch.rows:
@@ -291,7 +291,7 @@ def test_files_that_are_not_whole(moving: Moving, here: MovingPlace, tmp_path: P
 
 def lines(moving: Moving, after_head: bytes = b"") -> bytes:
     with moving.file.open("rb") as file:
-        opening = OpeningFile(file, moving.secret)
+        opening = OpeningFile(file, moving.secrets)
         content = bytearray()
         while part := opening.read(1 << 20):
             content += part
@@ -309,7 +309,7 @@ def test_a_bomb_is_not_read_to_its_end(moving: Moving, tmp_path: Path) -> None:
     row = b'{"a":"' + b"a" * 1_000_000 + b'"}\n'
     path = tmp_path / "bomb"
     path.write_bytes(sealed(moving, gzip.compress(head + b'\n["part","users"]\n' + row * 50, 9)))
-    reader = FileReader(path, moving.secret)
+    reader = FileReader(path, moving.secrets)
     sizes: list[int] = []
     with pytest.raises(UnfitFile, match="far larger"):
         sizes.extend(len(batch.rows) for batch in reader.batches())
@@ -333,7 +333,7 @@ def test_heads_and_parts(moving: Moving, here: MovingPlace, tmp_path: Path) -> N
         "no migrations": ({"head": {"migrations": ""}}, "^The file does not say which migrations its columns come from"),
         "another schema": ({"head": {"migrations": "0" * 64}}, "has the columns of other migrations .*: bring both .* to the same release"),
         "a list of the same length": (
-            {"head": {"migrations": digest_of_migrations(EARLIER[: contents(moving.file, moving.secret).head.schema])}},
+            {"head": {"migrations": digest_of_migrations(EARLIER[: contents(moving.file, moving.secrets).head.schema])}},
             "has the columns of other migrations than this database",
         ),
         "another organization": ({"head": {"organization": UUID(int=7)}}, "they name another organization|has another id|is of nobody"),
@@ -368,7 +368,7 @@ def test_a_file_of_before_says_what_to_do(moving: Moving, here: MovingPlace, tmp
 
 def test_a_file_for_somebody_else(moving: Moving) -> None:
     """The exporting installation itself cannot open what it has sealed."""
-    with pytest.raises(UnfitFile, match="sealed for another installation"):
+    with pytest.raises(UnfitFile, match="it is for another installation"):
         moving.there.import_(moving.file)
 
 
@@ -380,7 +380,7 @@ def test_a_dump_of_the_file_shows_nothing(moving: Moving) -> None:
 
 def test_people_come_first(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     path = tmp_path / "late"
-    known = contents(moving.file, moving.secret)
+    known = contents(moving.file, moving.secrets)
     writer = FileWriter(path, public(moving))
     writer.head(known.head)
     for part in ("roles", "users"):
@@ -419,7 +419,7 @@ def test_a_maker_who_is_another_here_makes_nothing(moving: Moving, here: MovingP
 def test_a_writer_leaves_nothing_half_done(moving: Moving, tmp_path: Path) -> None:
     path = tmp_path / "file"
     writer = FileWriter(path, public(moving))
-    writer.head(contents(moving.file, moving.secret).head)
+    writer.head(contents(moving.file, moving.secrets).head)
     writer.part("users")
     with pytest.raises(UnfitFile, match="longer than"):
         writer.rows([b"x" * (LONGEST_LINE + 1)])

@@ -592,7 +592,7 @@ def test_the_commands(
 
 def test_an_invitation_of_a_key_that_has_ended_stays_void(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     """Otherwise it would arrive as one that a person has sent, and somebody could accept it."""
-    (kept, *_) = [row["id"] for _, row in contents(moving.file, moving.secret).rows["management_keys"]]
+    (kept, *_) = [row["id"] for _, row in contents(moving.file, moving.secrets).rows["management_keys"]]
     made_by = iter([str(uuid4()), kept])
 
     def change(part: str, row: Row) -> Row:

@@ -116,7 +116,7 @@ SERVICES: Final = (
         events=("user_key",),
         page=f"{_APPLICATION}/user-keys",
         most="MOST_KEYS",
-        told_as=("keys of your users", "user key", "keys of users"),
+        told_as=("user API key",),
     ),
     Noun(
         name="client secret",

@@ -33,6 +33,12 @@ def test_the_two_cheapest_cases_of_each_are_chosen() -> None:
     assert sorted(two_of_each(cases, NOTHING)) == ["alone", "cheap", "cheaper"]
 
 
+def test_a_case_of_more_than_ten_seconds_is_chosen_only_for_what_nothing_cheaper_reaches() -> None:
+    assert two_of_each({"cheap": case(1, 0), "dear": case(10.1, 0)}, NOTHING) == ["cheap"]
+    assert sorted(two_of_each({"cheap": case(1, 0), "dear": case(10.1, 0, 1)}, NOTHING)) == ["cheap", "dear"]
+    assert sorted(two_of_each({"cheap": case(1, 0), "less cheap": case(9.9, 0)}, NOTHING)) == ["cheap", "less cheap"]
+
+
 def test_a_case_that_did_not_pass_is_not_chosen() -> None:
     assert two_of_each({"red": case(1, 0, passed=False), "green": case(9, 0)}, NOTHING) == ["green"]
 

@@ -398,7 +398,7 @@ def walked(worker_id: str) -> Iterator[Walked]:
                 key = here.receiving_key()
                 file: Path = elsewhere / "acme.postern"
                 there.export(file, key)
-                yield Walked(here, trio.run(_tables, here), contents(file, here.receiving_secret()))
+                yield Walked(here, trio.run(_tables, here), contents(file, here.receiving_secrets()))
 
 
 def _fill_more(there: MovingPlace) -> None:

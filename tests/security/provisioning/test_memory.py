@@ -15,6 +15,7 @@ import trio
 
 from core.domain.federation.provisioning.listed import MOST_BYTES_LISTED
 from ops.stand_ins.fake_far_side import Arrived, FakeFarSide, FarAnswer
+from ops.stand_ins.far_dialects import FarDialect
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.patience import PATIENCE
 
@@ -25,9 +26,12 @@ _EMOJI: Final = "🔥"
 def crowd(number: int, person: Callable[[int], dict[str, str]]) -> Callable[[Arrived], FarAnswer | None]:
     """A list that does not end, of so many a page."""
 
-    def answer(request: Arrived) -> FarAnswer:
-        start = int(request.query["startIndex"])
-        listed = {"totalResults": 10**9, "Resources": [person(start + one) for one in range(number)]}
+    def answer(request: Arrived) -> FarAnswer | None:
+        if not request.query:
+            return None
+        start = int(request.query.get("startIndex") or request.query["cursor"] or 1)
+        more = {"totalResults": 10**9} if "startIndex" in request.query else {"nextCursor": str(start + number)}
+        listed = {**more, "Resources": [person(start + one) for one in range(number)]}
         return FarAnswer(200, json.dumps(listed, ensure_ascii=False).encode())
 
     return answer
@@ -44,12 +48,13 @@ HOSTILE: Final = {
 }
 
 
-@pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize(("name", "cursors"), [*((name, False) for name in HOSTILE), ("names of a thousand emoji", True)])
 async def test_a_list_without_end_takes_little_memory(
-    scene: ProvisioningScene, far: FakeFarSide, database_url: str, tmp_path: Path, answer: Callable[[Arrived], FarAnswer | None]
+    scene: ProvisioningScene, far: FakeFarSide, database_url: str, tmp_path: Path, name: str, *, cursors: bool
 ) -> None:
     scene.active(agreed=False)
-    far.answers = answer
+    far.dialect = FarDialect(cursors=cursors)
+    far.answers = HOSTILE[name]
     with trio.fail_after(PATIENCE):
         ended = await trio.run_process(
             [sys.executable, "-m", "tests.security.provisioning.measured", database_url, str(tmp_path)],

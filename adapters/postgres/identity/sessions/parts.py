@@ -41,6 +41,8 @@ _IS_YOUNG_ENOUGH: Final = """
        and (services.session_lifetime_hours is null
          or coalesce(sessions.proved_at, sessions.created_at) + services.session_lifetime_hours * interval '1 hour' > now())
 """
+# The shorter life of the two, in hours. Null when neither says one.
+SESSION_HOURS: Final = "least(organizations.session_hours, services.session_lifetime_hours)"
 _IS_IN_USE: Final = """
        and (organizations.session_idle_minutes is null
          or sessions.last_seen_at + organizations.session_idle_minutes * interval '1 minute' > now())

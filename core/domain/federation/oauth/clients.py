@@ -76,6 +76,8 @@ class RegisteredClient(Frozen, kw_only=True):
     """Whether it gets only tokens that are bound to a key: `dpop_bound_access_tokens` of the service."""
     holds_fapi2: bool = False
     """It holds the FAPI 2.0 Security Profile."""
+    session_lifetime: timedelta | None = None
+    """How long after a sign-in its organization lets sessions go on, or the service, whichever is shorter."""
     is_placed: bool = True
     """False for a metadata client that has no service: nobody in the organization has allowed it yet."""
 

@@ -14,7 +14,7 @@ The metadata for applications: the addresses of all endpoints, and everything th
 import json
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
@@ -178,18 +178,39 @@ def granted_person(granted: Granted) -> DescribedPerson:
 
 
 def id_claims(
-    granted: Granted, *, client: ClientId, access_token: Token, issuer: str, now: datetime, expires_at: datetime
+    granted: Granted,
+    *,
+    client: ClientId,
+    access_token: Token,
+    issuer: str,
+    now: datetime,
+    expires_at: datetime,
+    session_lifetime: timedelta | None = None,
 ) -> Mapping[str, Json]:
+    """`session_lifetime` is what the application's organization says, or the service."""
     claims = _id_claims(granted, client=client, access_token=access_token, issuer=issuer, now=now, expires_at=expires_at)
+    if session_lifetime is not None:
+        claims["session_expiry"] = _session_expiry(granted, session_lifetime)
     if granted.opened.facts is NO_FACTS:
         # As in `access_claims`.
         return claims | values(_person_said(granted, issuer))
     return values(_id_said(granted, claims, issuer))
 
 
-def id_said(granted: Granted, *, client: ClientId, access_token: Token, issuer: str, now: datetime, expires_at: datetime) -> Sequence[Said]:
+def id_said(
+    granted: Granted,
+    *,
+    client: ClientId,
+    access_token: Token,
+    issuer: str,
+    now: datetime,
+    expires_at: datetime,
+    session_lifetime: timedelta | None = None,
+) -> Sequence[Said]:
     """The claims of an ID token, each with its source."""
     claims = _id_claims(granted, client=client, access_token=access_token, issuer=issuer, now=now, expires_at=expires_at)
+    if session_lifetime is not None:
+        claims["session_expiry"] = _session_expiry(granted, session_lifetime)
     return _id_said(granted, claims, issuer)
 
 
@@ -216,6 +237,14 @@ def _id_claims(
     if granted.nonce is not None:
         claims["nonce"] = granted.nonce
     return claims
+
+
+def _session_expiry(granted: Granted, lifetime: timedelta) -> int:
+    """When a session that the application makes of the ID token must end (OpenID Connect Enterprise Extensions, draft of June 2026, section
+    "session_expiry"): the end of ours however much it is used, or, if that is sooner, when the organization wants another sign-in.
+    """
+    session = granted.opened.session
+    return int(min(session.ends_at, (session.proved.at or session.created_at) + lifetime).timestamp())
 
 
 def _person_said(granted: Granted, issuer: str) -> Sequence[Said]:
@@ -337,7 +366,7 @@ DEVICE_AUTHORIZATION_ENDPOINT: Final = "/auth/device/code"
 BACKCHANNEL_ENDPOINT: Final = "/oauth/bc-authorize"
 JWKS: Final = "/.well-known/jwks.json"
 
-_OF_ID_TOKENS: Final = ("iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "at_hash", "sid")
+_OF_ID_TOKENS: Final = ("iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "at_hash", "sid", "session_expiry")
 
 
 def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str], *, registers: bool) -> Mapping[str, Json]:

@@ -108,6 +108,8 @@ class ProvisioningDialect(Frozen):
     patches: bool = True
     lists: bool = True
     """It lists all of its people, page by page. Otherwise it is asked for each."""
+    cursors: bool | None = None
+    """It lists people by cursor (RFC 9865), whatever `lists` says of pages by number. None: a run asks it."""
     filters: bool = True
     deletes: bool = True
     """DELETE makes its data go. Otherwise a person who is deleted here becomes inactive there, and nameless."""
@@ -126,15 +128,17 @@ class PresetThere(Frozen, kw_only=True):
 
 PRESETS_THERE: Final[Mapping[ProvisioningPreset, PresetThere]] = {
     ProvisioningPreset.GENERIC: PresetThere(dialect=ProvisioningDialect()),
-    ProvisioningPreset.POSTERN: PresetThere(dialect=ProvisioningDialect(), base_url="https://id.example.org/scim/v2"),
+    ProvisioningPreset.POSTERN: PresetThere(dialect=ProvisioningDialect(cursors=False), base_url="https://id.example.org/scim/v2"),
     # DELETE deactivates there, and leaves the names. A name of Slack's own is made from an address.
     ProvisioningPreset.SLACK: PresetThere(
-        dialect=ProvisioningDialect(deletes=False, required=("userName", 'emails[type eq "work"].value'), rewrites=("userName",)),
+        dialect=ProvisioningDialect(
+            cursors=False, deletes=False, required=("userName", 'emails[type eq "work"].value'), rewrites=("userName",)
+        ),
         base_url="https://api.slack.com/scim/v2",
     ),
-    # It lists fifty people at most, and from the first one on alone.
+    # By number, it lists fifty people at most, and from the first one on alone. Older endpoints know nothing else.
     ProvisioningPreset.AWS: PresetThere(
-        dialect=ProvisioningDialect(lists=False, required=("userName", "displayName", "name.givenName", "name.familyName")),
+        dialect=ProvisioningDialect(lists=False, cursors=True, required=("userName", "displayName", "name.givenName", "name.familyName")),
         base_url="https://scim.eu-central-1.amazonaws.com/…/scim/v2",
     ),
 }

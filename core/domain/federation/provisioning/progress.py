@@ -20,7 +20,7 @@ LONGEST_RUN: Final = timedelta(hours=1)
 """All turns of a run together. A system that needs longer fails."""
 PART_BYTES: Final = 256 << 10
 """More at once would hold up the event loop."""
-_FORM: Final = 1
+_FORM: Final = 2
 """Of what is kept. Another form is that of another release, and its run begins anew."""
 _ID: Final = 16
 _STRANGERS: Final = ("strangers_ids", "strangers_starts", "strangers_digests", "strangers_names", "strangers_external_ids")
@@ -46,6 +46,13 @@ class RunProgress:
         self.worked = timedelta(0)
         self.start = 1
         """The place in the list that is read next."""
+        self.by_cursor: bool | None = None
+        """The list is read by cursor. None: nobody has asked the other system yet."""
+        self.cursor = ""
+        """Where the next page begins."""
+        self.restarts = 0
+        """How often a cursor was refused, so that the list began anew."""
+        self.empty_pages = 0
         self.has_list = False
         """The list was read to its end, or there is none."""
         self.asks_each = False
@@ -60,6 +67,11 @@ class RunProgress:
         self.seen = SeenThere()
         self.strangers = StrangersThere()
         self.tally = ProvisioningTally()
+
+    def restart_list(self) -> None:
+        """From its first page, because a cursor counts no more."""
+        self.forget_list()
+        self.cursor, self.restarts, self.empty_pages = "", self.restarts + 1, 0
 
     def forget_list(self) -> None:
         self.different.clear()
@@ -77,6 +89,10 @@ class RunProgress:
             "agreed_run": None if self.agreed_run is None else str(self.agreed_run),
             "worked": self.worked.total_seconds(),
             "start": self.start,
+            "by_cursor": self.by_cursor,
+            "cursor": self.cursor,
+            "restarts": self.restarts,
+            "empty_pages": self.empty_pages,
             "has_list": self.has_list,
             "asks_each": self.asks_each,
             "after": None if self.after is None else str(self.after),
@@ -104,6 +120,8 @@ def gone_on(kept: Mapping[str, bytes]) -> RunProgress | None:
         made.agreed_run = _id(said["agreed_run"])
         made.worked = timedelta(seconds=said["worked"])
         made.start, made.has_list, made.asks_each = said["start"], said["has_list"], said["asks_each"]
+        made.by_cursor, made.cursor = said["by_cursor"], said["cursor"]
+        made.restarts, made.empty_pages = said["restarts"], said["empty_pages"]
         made.after = None if said["after"] is None else UserId(UUID(said["after"]))
         made.done = {UserId(UUID(one)) for one in said["done"]}
         made.tally = ProvisioningTally.of_state(said["tally"])

@@ -62,6 +62,8 @@ class Asserted(Frozen):
     """The person's visit to a directory by SAML, which the session remembers."""
     authenticated_at: datetime | None = None
     """When the person signed in at the provider. None when the provider does not say."""
+    session_ends_at: datetime | None = None
+    """When an organization's own provider of OpenID Connect wants the sessions of this sign-in to end (`session_expiry`)."""
     refuses_applications: bool = False
     """The provider lets the person be signed in to our own pages, and to no application."""
     methods: tuple[str, ...] = ()
@@ -131,11 +133,11 @@ def of_openid(claims: Mapping[str, Any]) -> Asserted:
     return _asserted(claims, _text(claims, "sub"), claims.get("email_verified") is True)
 
 
-def of_own_openid(claims: Mapping[str, Any]) -> Asserted:
+def of_own_openid(claims: Mapping[str, Any], now: datetime) -> Asserted:
     """An organization's own provider. One of a family where anybody can have an account vouches for nothing, or only for the accounts that
-    an organization manages there.
+    an organization manages there. Raises `NotVouched`, also for a session there that has ended.
     """
-    asserted = of_openid(claims)
+    asserted = replace(of_openid(claims), session_ends_at=_session_end(claims, now))
     is_anybodys = is_public_issuer(asserted.issuer) or (names_domain(asserted.issuer) and not _is_managed(claims))
     return replace(asserted, email_is_verified=False) if is_anybodys else asserted
 
@@ -236,6 +238,18 @@ def _signed_in_at(claims: Mapping[str, Any]) -> datetime | None:
         return datetime.fromtimestamp(_seconds(claims, "auth_time"), UTC)
     except NotVouched:
         return None
+
+
+def _session_end(claims: Mapping[str, Any], now: datetime) -> datetime | None:
+    """`session_expiry` of OpenID Connect Enterprise Extensions (draft of June 2026), with a minute for the clocks. Unlike `auth_time`, a
+    value that is no moment refuses the sign-in: the provider wants an end, and nobody knows which. Raises `NotVouched`.
+    """
+    if claims.get("session_expiry") is None:
+        return None
+    ends_at = datetime.fromtimestamp(_seconds(claims, "session_expiry"), UTC) + LEEWAY
+    if ends_at <= now:
+        raise NotVouched("the person's session there has already ended (session_expiry)")
+    return ends_at
 
 
 def stated_address(stated: object) -> str:

@@ -98,14 +98,21 @@ def _is_value(text: str) -> bool:
 class DirectoryVisit(Frozen, kw_only=True):
     provider: UpstreamProviderId
     name_digest: bytes
-    """The digest of the person's name there: a sign-out names the person by it."""
+    """The digest of the person's name there: a sign-out names the person by it. Empty for a provider of OpenID Connect, whose visit only
+    says when it ends.
+    """
     session_index: str = ""
     context_class: str = ""
     """How the person has proved there who they are. It counts in the services of the directory's organization alone."""
     issued_at: datetime | None = None
     """When the directory made its assertion, by its own clock. A sign-out that it asked for earlier does not concern this visit."""
     ends_at: datetime | None = None
-    """When the directory wants the sessions that this visit opens to end (`SessionNotOnOrAfter`)."""
+    """When the directory wants the sessions that this visit opens to end (`SessionNotOnOrAfter`, `session_expiry`)."""
+
+    @property
+    def can_be_named(self) -> bool:
+        """Whether a sign-out at the directory can name the sessions of this visit."""
+        return self.name_digest != b""
 
     def stored(self) -> Mapping[str, Json]:
         return {
@@ -116,6 +123,11 @@ class DirectoryVisit(Frozen, kw_only=True):
             "issued_at": None if self.issued_at is None else self.issued_at.isoformat(),
             "ends_at": None if self.ends_at is None else self.ends_at.isoformat(),
         }
+
+
+def ending_visit(provider: UpstreamProviderId, ends_at: datetime | None) -> DirectoryVisit | None:
+    """The visit to a provider of OpenID Connect that says when it ends. None when it does not say."""
+    return None if ends_at is None else DirectoryVisit(provider=provider, name_digest=b"", ends_at=ends_at)
 
 
 def restored_visit(kept: Mapping[str, Any]) -> DirectoryVisit:

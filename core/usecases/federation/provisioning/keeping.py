@@ -60,6 +60,7 @@ from ports.federation.provisioning_runs import (
     FarFailed,
     FarFault,
     FarOtherId,
+    FarPage,
     FarPerson,
     FarRefused,
     FarSide,
@@ -79,6 +80,10 @@ log = structlog.get_logger()
 
 _AT_ONCE: Final = 10
 """People who are sent before the next look at the lease."""
+_MOST_RESTARTS: Final = 3
+"""Of a list whose cursors expire while it is read. After these, each person is asked for."""
+_MOST_EMPTY_PAGES: Final = 20
+"""One after another. A page by cursor may have nobody, and another page behind it."""
 _RENEWED_EVERY: Final = timedelta(seconds=20)
 _FIRST_AGAIN: Final = timedelta(minutes=1)
 _LONGEST_AGAIN: Final = timedelta(hours=6)
@@ -255,7 +260,9 @@ class _Working:
         progress = self._progress
         run = self._run = begun_there(self._work, ProvisioningRunId(self._keeping.system.ids.new()), kind, self._now)
         progress.run, progress.whole_due_at, progress.agreed_run = run.id, self._work.whole_due_at, self._work.agreed_run
-        progress.asks_each = progress.has_list = not self._work.dialect.lists
+        dialect = self._work.dialect
+        progress.by_cursor = dialect.cursors
+        progress.asks_each = progress.has_list = not dialect.lists and not dialect.cursors
         async with self._keeping.unit_of_work() as uow:
             await self._hold_connection(uow)
             await uow.provisioning_runs.begin(run)
@@ -276,14 +283,78 @@ class _Working:
 
     async def _read_list(self) -> None:
         """Reads who is there, page by page, and keeps identities alone."""
+        progress = self._progress
+        if progress.by_cursor is None:
+            progress.by_cursor = await self._sender.asked(lambda: self._keeping.far.offers_cursors(self._site))
+        if progress.by_cursor:
+            await self._read_list_by_cursor()
+        if not progress.by_cursor and not progress.asks_each:
+            await self._read_list_by_number()
+        progress.has_list = True
+
+    async def _read_list_by_cursor(self) -> None:
+        """By RFC 9865. Where the other system turns out to know no cursors, the run goes on as if it had offered none."""
+        progress = self._progress
+        while (page := await self._page_at_cursor()) is not None:
+            if page.people and (progress.restarts > _MOST_RESTARTS or not await self._is_new(page)):
+                await self._give_up_list(page.people[0].identity)
+                return
+            if page.next_cursor is None:
+                return
+            progress.empty_pages = 0 if page.people else progress.empty_pages + 1
+            if progress.empty_pages > _MOST_EMPTY_PAGES:
+                raise FarFailed(FarFault.LIST_TOO_LONG)
+            progress.cursor = page.next_cursor
+            await self._renew_hold()
+            await self._keeping.pace.breathe()
+
+    async def _page_at_cursor(self) -> FarPage | None:
+        """None where the other system knows no cursors."""
+        keeping, progress = self._keeping, self._progress
+        while True:
+            is_first = progress.cursor == ""
+            try:
+                page = await self._sender.asked(lambda: keeping.far.page_at(self._site, progress.cursor, PEOPLE_A_PAGE))
+            except FarRefused as refused:
+                if is_first:
+                    self._go_on_without_cursors()
+                    return None
+                if refused.status != 400:
+                    raise
+                if progress.restarts > _MOST_RESTARTS:
+                    raise FarFailed(FarFault.REPEATED_PAGE) from None
+                # The cursor has expired, perhaps while others had their turn. What was read before may have changed since.
+                progress.restart_list()
+                continue
+            if is_first and page.next_cursor is None and self._is_a_beginning(page):
+                self._go_on_without_cursors()
+                return None
+            return page
+
+    async def _is_new(self, page: FarPage) -> bool:
+        """Notes the people of a page. False where nobody of them is new: the list begins anew with each page. Whoever took it for the whole
+        would make everybody twice.
+        """
+        before = len(self._progress.seen)
+        for start in range(0, len(page.people), PEOPLE_A_PAGE):
+            await self._note_listed_people(page.people[start : start + PEOPLE_A_PAGE])
+        return len(self._progress.seen) > before
+
+    def _is_a_beginning(self, page: FarPage) -> bool:
+        """Whether the answer to the first cursor is none by cursor, and perhaps not all: it says a total, as answers by number do."""
+        return page.says_total and (not self._work.dialect.lists or page.total > len(page.people))
+
+    def _go_on_without_cursors(self) -> None:
+        progress = self._progress
+        progress.forget_list()
+        progress.by_cursor, progress.asks_each = False, not self._work.dialect.lists
+        log.info("provisioning_without_cursors", connection=str(self._work.connection))
+
+    async def _read_list_by_number(self) -> None:
         keeping, progress = self._keeping, self._progress
         while True:
             page = await self._sender.asked(lambda: keeping.far.page(self._site, progress.start, PEOPLE_A_PAGE))
-            before = len(progress.seen)
-            for start in range(0, len(page.people), PEOPLE_A_PAGE):
-                await self._note_listed_people(page.people[start : start + PEOPLE_A_PAGE])
-            if page.people and len(progress.seen) == before:
-                # The list begins anew with each page. Whoever took it for the whole would make everybody twice.
+            if page.people and not await self._is_new(page):
                 await self._give_up_list(page.people[0].identity)
                 break
             progress.start += len(page.people)
@@ -291,7 +362,6 @@ class _Working:
             if not page.people or progress.start > page.total:
                 break
             await keeping.pace.breathe()
-        progress.has_list = True
 
     async def _note_listed_people(self, people: Sequence[FarPerson]) -> None:
         keeping, progress = self._keeping, self._progress

@@ -338,7 +338,7 @@ class _InBrowser(Frozen):
                 await uow.sessions.end_by(session, arrived.visit.ends_at)
             if arrived.factor is not None:
                 await uow.sessions.keep_factor(session, arrived.factor)
-        if arrived.visit is not None:
+        if arrived.visit is not None and arrived.visit.can_be_named:
             await uow.directory_sessions.keep(session, arrived.visit, now)
         owes_answers, is_logged = arrived.confirmed.owes_answers, arrived.log_place.service is not None
         owes_terms, offers_passkey = bool(arrived.confirmed.terms), arrived.confirmed.offers_passkey

@@ -42,7 +42,7 @@ class SignInWorld(MadeWorld):
             "passkey_offers_ended_at": draw.perhaps(0.15, self.ago(days=1)),
             "deactivated_at": draw.perhaps(0.1, self.ago(days=1)),
         }
-        if self.membership is None and draw.chance(0.5):
+        if self.membership is None and draw.chance(0.2):
             self.membership = self.tie(own=draw.chance(0.6))
         if draw.chance(0.4):
             self.add("memberships", **self.tie(own=draw.chance(0.5), organization=self.other))
@@ -126,7 +126,7 @@ class SignInWorld(MadeWorld):
                 shared_provider="websuite" if shared else None,
                 own_provider=None if shared else self.provider["id"],
                 login_policy=policy,
-                join_policy=draw.one("off", "ask", "on", "on"),
+                join_policy=draw.one("off", "ask", *["on"] * 6),
             )
         proved = draw.perhaps(0.5, self.ago(days=1))
         self.add(

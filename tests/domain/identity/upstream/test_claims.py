@@ -1,6 +1,6 @@
 """The claims of a provider that we believe, by each provider's rule."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -12,6 +12,7 @@ from core.domain.identity.upstream.claims import (
     of_codehost,
     of_officesuite,
     of_openid,
+    of_own_openid,
     of_websuite,
     require_claims,
     with_userinfo,
@@ -89,6 +90,25 @@ def test_a_sign_in_at_the_provider_that_is_too_old_where_it_tells() -> None:
     for old in (AT - 61, 0, "whenever", True):
         with pytest.raises(NotVouched):
             told(old, NOW)
+
+
+def test_an_end_that_an_organizations_own_provider_states() -> None:
+    def ends(said: Any) -> datetime | None:
+        return of_own_openid({"iss": ISSUER, "sub": "1", "session_expiry": said}, NOW).session_ends_at
+
+    assert ends(AT + 3600) == NOW + timedelta(seconds=3660)
+    assert ends(AT - 59) == NOW + timedelta(seconds=1)
+    assert ends(None) is None
+    assert of_own_openid({"iss": ISSUER, "sub": "1"}, NOW).session_ends_at is None
+    for over in (AT - 60, 0):
+        with pytest.raises(NotVouched, match="session there has already ended"):
+            ends(over)
+    odd: Any
+    for odd in (-1, 2**34, True, "", str(AT + 3600), float("nan"), float("inf"), [], {}):
+        with pytest.raises(NotVouched, match="session_expiry is no moment"):
+            ends(odd)
+    # Nobody else's word bounds a session.
+    assert of_openid({"iss": ISSUER, "sub": "1", "session_expiry": AT + 3600}).session_ends_at is None
 
 
 def test_an_issuer_with_many_tenants() -> None:

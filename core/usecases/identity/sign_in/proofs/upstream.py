@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest, Unavailable
-from core.domain.identifiers import FlowId, IdentityId, UserId
+from core.domain.identifiers import FlowId, IdentityId, UpstreamProviderId, UserId
 from core.domain.identity.accounts import opened_by_proof, signed_up, unverified_account
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
@@ -16,7 +16,7 @@ from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import LastLook, NamedAccount
 from core.domain.identity.upstream.claims import Asserted, Voucher
-from core.domain.identity.upstream.directory_visits import stated_factor
+from core.domain.identity.upstream.directory_visits import DirectoryVisit, ending_visit, stated_factor
 from core.domain.identity.upstream.further_sign_ins import AddressNeeded
 from core.domain.identity.upstream.identities import (
     ADDRESS_TAKEN,
@@ -72,6 +72,12 @@ def _voucher(vouched: Vouched) -> Voucher | None:
     """None for a provider of the installation: the word of one of the three proves an address, and a code proves that of a newcomer."""
     organization = vouched.upstream.organization
     return None if organization is None else Voucher(organization, UUID(vouched.upstream.key))
+
+
+def _ending(vouched: Vouched) -> DirectoryVisit | None:
+    """Only an organization's own provider says when a visit ends."""
+    organization, ends_at = vouched.upstream.organization, vouched.asserted.session_ends_at
+    return None if organization is None else ending_visit(UpstreamProviderId(UUID(vouched.upstream.key)), ends_at)
 
 
 class _Known(Frozen):
@@ -177,7 +183,7 @@ class UpstreamProofs(Frozen):
             word=self._word(vouched, way, met),
             stated=_stated(vouched),
             identity=known.identity,
-            visit=asserted.visit,
+            visit=asserted.visit or _ending(vouched),
             stated_at=stated(asserted.authenticated_at, now),
             refuses_applications=asserted.refuses_applications,
             factor=stated_factor(vouched.upstream, asserted.methods),
