@@ -104,7 +104,6 @@ _COLUMNS: Final[Mapping[LiteralString, LiteralString]] = {
     "is_active_there": "null::boolean",
     "changed_at": "null::timestamptz",
     "is_tied": "null::boolean",
-    "is_known": "null::boolean",
 }
 assert tuple(_COLUMNS) == names_of(ReceiverFacts)  # noqa: S101 - a bug in this file stops the import
 
@@ -349,7 +348,6 @@ _PROVISIONING: Final[LiteralString] = _part(
     is_tied="""exists (
                select from memberships where memberships.org_id = %(organization)s and memberships.user_id = acts.person offset 0
            )""",
-    is_known="exists (select from users where users.id = acts.person offset 0)",
 )
 _SIEM: Final[LiteralString] = _part(
     """

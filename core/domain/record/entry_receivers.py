@@ -125,8 +125,6 @@ class ReceiverFacts(Frozen, kw_only=True):
     """The person's state there was written then."""
     is_tied: bool | None
     """The person is a member of the organization today."""
-    is_known: bool | None
-    """The person has an account."""
 
 
 class EntryReceiver(Frozen, kw_only=True):
@@ -218,8 +216,9 @@ def _provisioned(facts: ReceiverFacts, kind: EntryReceiverKind, act: LoggedAct, 
     if accepted_at is not None:
         return _as(facts, kind, Receipt.RECEIVED, what=facts.done, received_at=accepted_at)
     since = now - RUNS_KEPT
-    if not facts.is_known:
-        # What was known of the person there was removed with the account.
+    if not facts.is_tied and facts.place is None:
+        # The person was never sent there, or the account was deleted, and with it what was known of the person there. The answer must be
+        # the same: an organization does not learn that somebody who left it has deleted the account.
         return _as(facts, kind, _unsaid(facts, act, Receipt.NOT_KEPT), since=act.created_at)
     if facts.place is not None and act.created_at < since:
         return _as(facts, kind, _unsaid(facts, act, Receipt.NOT_KEPT), since=since)
@@ -232,7 +231,7 @@ def _waits_there(facts: ReceiverFacts, act: LoggedAct) -> bool:
     """
     if facts.is_held or (facts.marked_at is not None and (facts.done_at is None or facts.marked_at <= facts.done_at)):
         return True
-    if facts.done_at is not None or not facts.is_known:
+    if facts.done_at is not None or (not facts.is_tied and facts.place is None):
         return False
     if facts.is_active_there and (not facts.is_tied or facts.place != _SENT):
         return True

@@ -36,7 +36,7 @@ def facts(kind: str = "webhook", **changed: Any) -> ReceiverFacts:
 
 
 def there(**changed: Any) -> ReceiverFacts:
-    known = {"place": "sent", "is_active_there": False, "is_tied": False, "is_known": True, "is_held": False, "is_due": False}
+    known = {"place": "sent", "is_active_there": False, "is_tied": False, "is_held": False, "is_due": False}
     return facts("provisioning", **{**known, "changed_at": BEFORE, **changed})
 
 
@@ -73,9 +73,12 @@ def there(**changed: Any) -> ReceiverFacts:
         (there(is_due=True), Receipt.WAITING),
         (there(is_due=True, is_on=False), Receipt.NOT_SENT),
         (there(is_due=True, changed_at=SINCE), Receipt.RECEIVED),
-        (there(is_known=False, place=None, is_active_there=None), Receipt.NOT_KEPT),
-        (there(is_known=False, made_at=SINCE, place=None), Receipt.ADDED_LATER),
-        (there(place=None, is_active_there=None, changed_at=None), Receipt.NOT_SENT),
+        # Somebody who has left and was never sent there, or whose account is gone: the same answer.
+        (there(place=None, is_active_there=None, changed_at=None), Receipt.NOT_KEPT),
+        (there(place=None, is_active_there=None, changed_at=None, is_due=True), Receipt.NOT_KEPT),
+        (there(made_at=SINCE, place=None), Receipt.ADDED_LATER),
+        (there(place=None, is_active_there=None, changed_at=None, is_tied=True), Receipt.NOT_SENT),
+        (there(place=None, is_active_there=None, changed_at=None, is_tied=True, is_due=True), Receipt.WAITING),
     ],
 )
 def test_a_receipt_follows_from_the_facts(told: ReceiverFacts, state: Receipt) -> None:
@@ -98,7 +101,7 @@ def test_a_receipt_follows_from_the_facts(told: ReceiverFacts, state: Receipt) -
         (there(changed_at=LONG_AGO), Receipt.NOT_KEPT),
         # Whatever was written there since was written with what the entry had changed.
         (there(), Receipt.RECEIVED),
-        (there(place=None, is_active_there=None), Receipt.NOT_SENT),
+        (there(place=None, is_active_there=None, is_tied=True), Receipt.NOT_SENT),
     ],
 )
 def test_what_is_older_than_the_records_is_said_and_never_nobody(told: ReceiverFacts, state: Receipt) -> None:

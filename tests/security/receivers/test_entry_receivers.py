@@ -55,6 +55,39 @@ async def test_a_member_of_two_organizations_has_receivers_of_each_in_its_own_lo
     assert "lobex" not in str(told)
 
 
+async def test_receivers_that_were_deleted_meanwhile_are_ones_own_without_address(scene: ReceivingScene) -> None:
+    """Each organization deletes its webhook after the entry of both."""
+    scene.tenants.join(scene.ada, scene.globex)
+    hook = {"name": "Globex hook", "url": SECRET, "events": ["user.removed"]}
+    theirs = (await scene.request("POST", "/api/organizations/globex/webhooks", hook, by=scene.stranger)).ok()
+    scene.log.remember(theirs["secret"])
+    ours = await scene.webhook(SECRET, "user.removed")
+    entry = await scene.happens("user.removed")
+    there = await scene.happens("user.removed", tenant=scene.globex)
+    (await scene.request("DELETE", f"/api/organizations/globex/webhooks/{theirs['id']}", by=scene.stranger)).ok()
+    (await scene.request("DELETE", f"/api/organizations/acme/webhooks/{ours['id']}", by=scene.owner)).ok()
+    for answer, name in ((await scene.asked(entry), "CRM"), (await scene.asked(there, by=scene.stranger, of="globex"), "Globex hook")):
+        (told,) = answer.ok()["receivers"]
+        assert (told["name"], told["state"], told["url"], told["count"]) == (name, "not_kept", None, 0)
+        assert "fig" not in str(told)
+
+
+async def test_whether_somebody_who_left_still_has_an_account_is_not_told(scene: ReceivingScene) -> None:
+    """Ada was never sent to the target system. When she deletes her account, later, acme's page stays as it was."""
+    with FakeFarSide() as far:
+        scene.far = far
+        scene.log.remember(far.token)
+        await scene.provisioned()
+    entry = await scene.removed()
+    for table in ("provisioning_marks", "provisioning_run_people", "provisioned_people"):
+        scene.people.change(f"delete from {table}")
+    before = await scene.receivers(entry)
+    assert [one["state"] for one in before] == ["not_kept"]
+    scene.people.change("delete from memberships where user_id = %s", scene.ada.user)
+    scene.people.change("delete from users where id = %s", scene.ada.user)
+    assert await scene.receivers(entry) == before
+
+
 async def test_another_organizations_person_by_id_is_nobody(scene: ReceivingScene) -> None:
     bob = scene.tenants.join(scene.people.proved("bob@example.org"), scene.globex)
     await scene.happens("user.removed", bob, tenant=scene.globex)
