@@ -5,7 +5,6 @@ What is read where no request brings it (what other servers publish) is read her
 """
 
 import gc
-import json
 import sys
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -34,6 +33,7 @@ from tests.http import conftest as http
 from tests.http.people import BASE_URL, People
 from tests.security.texts.documents import SIZE, deflated, form, forms_with_files, json_documents, pictures, with_file, xml_documents
 from tests.security.texts.walk import MOST_MS, MOST_TRIES, TRIES, Request, TextWalk
+from tests.steps import MACHINE
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
@@ -97,28 +97,6 @@ def _without_pauses() -> Iterator[None]:
         sys.setswitchinterval(interval)
 
 
-class _Machine:
-    """How much slower this machine is at a moment than it has been, by the same piece of work. A neighbor that takes the caches makes all
-    work several times as slow, also in processor time.
-    """
-
-    _WORK: Final = b"[" + b",".join([b"[" * 90 + b"]" * 90] * 300) + b"]"
-
-    def __init__(self) -> None:
-        self._least = float("inf")
-
-    def slowness(self) -> float:
-        begun = thread_time()
-        json.loads(self._WORK)
-        took = thread_time() - begun
-        self._least = min(self._least, took)
-        # Less is chance: on a quiet machine the bound is what it says.
-        return took / self._least if took > _OF_A_NEIGHBOR * self._least else 1.0
-
-
-_OF_A_NEIGHBOR: Final = 1.5
-_machine: Final = _Machine()
-
 Read = Callable[[], Awaitable[None]]
 
 
@@ -127,7 +105,7 @@ async def cost(read: Read, around: float = 0.0) -> Cost:
     await read()
     with _without_pauses():
         for number in range(MOST_TRIES):
-            slowness = _machine.slowness()
+            slowness = MACHINE.slowness()
             watch = _Watch()
             watch.start()
             begun = thread_time()
@@ -135,7 +113,7 @@ async def cost(read: Read, around: float = 0.0) -> Cost:
             here = thread_time() - begun
             watch.runs = False
             watch.join()
-            slowness = min(slowness, _machine.slowness())
+            slowness = min(slowness, MACHINE.slowness())
             least.here = min(least.here, here * 1000 / slowness - around)
             least.held = min(least.held, watch.longest * 1000 / slowness)
             if number + 1 >= TRIES:

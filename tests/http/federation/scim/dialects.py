@@ -608,7 +608,7 @@ system differs. We have these facts from the public documents of Amazon Web Serv
 | several values of an attribute | yes | yes | yes | no: one address, which is the primary one |
 | `PATCH` | yes | yes | yes | yes, with one operation on `userName` and on `active` |
 | filters | `eq` of any attribute | `eq` of `userName`, `externalId`, addresses | `eq` | `eq` of `userName` and `externalId` alone |
-| lists | pages of 100 | pages of 100 | pages of up to 1000 | the first 50, without `startIndex`, so people are asked for one by one |
+| lists | pages of 100, by cursor where `ServiceProviderConfig` offers cursors (RFC 9865) | pages of 100 | pages of up to 1000 | pages of up to 100 by cursor, without `startIndex`. Older endpoints list the first 50 and take no notice of a cursor, so people are asked for one by one |
 | `DELETE` of a person | deletes | deletes, or ends the membership | deactivates | deletes |
 | limits | as the system says | 429 with `Retry-After` | a minute: 600 writes, 180 of them that make and 180 that change people; 1000 reads | 429, without a number |
 
