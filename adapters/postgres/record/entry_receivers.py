@@ -122,7 +122,7 @@ def _id_at(moment: LiteralString) -> LiteralString:
     return f"(lpad(to_hex((extract(epoch from {moment}) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid"
 
 
-_SKIPPED: Final[LiteralString] = ", ".join(f"'{error}'" for error in SKIPPED)  # type: ignore[assignment]
+_SKIPPED: Final[LiteralString] = ", ".join(f"'{error}'" for error in SKIPPED)
 _IS_MEANT: Final[LiteralString] = f"coalesce(error, '') not in ({_SKIPPED})"
 
 # What a delivery says. Without a delivery, all of it is null.
@@ -377,7 +377,7 @@ _GONE_KINDS: Final[Mapping[str, LiteralString]] = {
     "siem.removed": "siem",
     "service.deleted": "application",
 }
-_GONE_VALUES: Final[LiteralString] = ", ".join(f"('{action}', '{kind}')" for action, kind in _GONE_KINDS.items())  # type: ignore[assignment]
+_GONE_VALUES: Final[LiteralString] = ", ".join(f"('{action}', '{kind}')" for action, kind in _GONE_KINDS.items())
 _MOST_GONE: Final = 50
 _GONE: Final[LiteralString] = _part(
     f"""
