@@ -143,7 +143,7 @@ async def test_each_row_says_what_its_receiver_wrote_down(scene: ReceivingScene,
     (call,) = heard.at("/crm")
     told = heard.rows["webhook", "CRM"]
     event = json.loads(call.body)
-    assert (event["type"], event["data"]["target"]["id"]) == ("user.removed", str(scene.ada.user))
+    assert (event["event"], event["target_id"]) == ("user.removed", str(scene.ada.user))
     assert (told["id"], told["sent"], told["count"]) == (heard.webhook, "user.removed", 1)
     assert (told["attempts"], told["response_status_code"], told["is_by_time"]) == (1, 200, False)
     assert heard.began <= moment(told["queued_at"]) <= moment(told["received_at"]) <= datetime.now(UTC)

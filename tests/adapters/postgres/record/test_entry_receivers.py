@@ -8,6 +8,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
@@ -73,6 +74,7 @@ _FILL: Final = """
     insert into provisioned_people (connection_id, user_id, far_id, active, state, changed_at)
     select md5('c' || n % 500)::uuid, users.id, users.id::text, true, 'sent', now()
       from (select id, row_number() over () as n from users) as users;
+    insert into provisioning_marks (connection_id, user_id, marked_at) select connection_id, user_id, now() from provisioned_people;
     insert into provisioning_runs (id, connection_id, kind, state, begun_at, ended_at, settings_digest)
     select made(n, 'r'), md5('c' || n % 500)::uuid, 'changes', 'done', at(n), at(n), '' from generate_series(0, 4999) as n;
     insert into provisioning_run_people (run_id, place, what, user_id)
@@ -122,6 +124,14 @@ async def read_whole(store: Store, statement: str) -> set[str]:
 @pytest.mark.parametrize("statement", [OF_ENTRY, OF_PERSON])
 async def test_a_plan_for_all_parameters_reads_no_whole_table(busy: Store, statement: str) -> None:
     assert await read_whole(busy, statement) == set()
+
+
+@pytest.mark.parametrize("statement", [OF_ENTRY, OF_PERSON])
+async def test_each_table_has_an_index_for_the_statement(busy: Store, statement: str) -> None:
+    """Small tables are read whole because that is cheaper. If it were not, nothing would be: not even a whole index."""
+    plan = await generic_plan(make_conninfo(busy.url, options="-c enable_seqscan=off"), statement)
+    reads = [step for step in plan if "Relation Name" in step and step["Node Type"] != "Bitmap Heap Scan"]
+    assert {step["Relation Name"] for step in reads if "Index Cond" not in step} == set()
 
 
 async def test_the_receivers_of_an_entry_are_one_statement_of_a_few_rows(busy: Store) -> None:
