@@ -303,8 +303,12 @@ _PROVISIONING: Final[LiteralString] = _part(
       from acts
       join provisioning_connections as connections on connections.org_id = %(organization)s
       join services on services.id = connections.service_id
-      left join provisioned_people as people on people.connection_id = connections.id and people.user_id = acts.person
-      left join provisioning_marks as marks on marks.connection_id = connections.id and marks.user_id = acts.person
+      left join lateral (
+                select * from provisioned_people where connection_id = connections.id and user_id = acts.person limit 1
+           ) as people on true
+      left join lateral (
+                select marked_at from provisioning_marks where connection_id = connections.id and user_id = acts.person limit 1
+           ) as marks on true
       left join lateral (
                 select named.what, runs.ended_at
                   from provisioning_run_people as named
