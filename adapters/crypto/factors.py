@@ -161,7 +161,7 @@ def _read_client_data(text: bytes, kind: str, relying_party: RelyingParty) -> tu
         raise PasskeyRefused("the challenge is no text")
     if said.get("type") != kind:
         return challenge, f"the type is not {kind}"
-    if said.get("origin") != relying_party.origin:
+    if said.get("origin") not in relying_party.origins:
         return challenge, f"the origin is {said.get('origin')!r}"
     if said.get("crossOrigin"):
         return challenge, "it comes from a page within another site's"

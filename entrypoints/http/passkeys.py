@@ -47,7 +47,7 @@ class RelyingPartyEntity(msgspec.Struct, frozen=True):
     """The installation of Postern."""
 
     id: Annotated[str, example("id.example.org")]
-    """The host of the installation's base URL."""
+    """The host that passkeys belong to: of the installation's base URL, unless `POSTERN_PASSKEY_ID` names another one."""
     name: Annotated[str, example("Postern")]
     """The name that the browser may show for the installation."""
 
@@ -114,7 +114,7 @@ class PasskeyRequestOptions(msgspec.Struct, frozen=True, rename="camel"):
     timeout: Annotated[int, example(300000)]
     """How long the browser may wait for the person, in milliseconds."""
     rp_id: Annotated[str, example("id.example.org")]
-    """The host of this installation's base URL."""
+    """The host that passkeys belong to: of the installation's base URL, unless `POSTERN_PASSKEY_ID` names another one."""
     allow_credentials: Sequence[CredentialDescriptor]
     """The passkeys that the person can use. Empty if the person can choose among all of their passkeys for this installation."""
     user_verification: Annotated[str, example("required")] = "required"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import trio
@@ -55,11 +55,23 @@ async def signed_in(scripted_page: Page, home: AccountPagesScene) -> Page:
     return scripted_page
 
 
+ONLY_BY_BUTTON: Final = """
+    if (window.PublicKeyCredential) {
+        PublicKeyCredential.isConditionalMediationAvailable = undefined;
+        const asked = PublicKeyCredential.getClientCapabilities;
+        PublicKeyCredential.getClientCapabilities = async () => ({ ...await asked.call(PublicKeyCredential), conditionalCreate: false });
+    }
+"""
+
+
+async def only_by_button(page: Page) -> None:
+    """The browser offers passkeys only by a button, and makes none by itself."""
+    await page.chromium.ask("Page.addScriptToEvaluateOnNewDocument", page.session, source=ONLY_BY_BUTTON)
+
+
 @pytest.fixture
 async def unoffered(signed_in: Page) -> Page:
-    """Makes the browser offer passkeys only by a button."""
-    script = "if (window.PublicKeyCredential) PublicKeyCredential.isConditionalMediationAvailable = undefined"
-    await signed_in.chromium.ask("Page.addScriptToEvaluateOnNewDocument", signed_in.session, source=script)
+    await only_by_button(signed_in)
     return signed_in
 
 

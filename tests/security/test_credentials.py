@@ -75,6 +75,7 @@ everybody                         GET    /.well-known/jwks.json
 everybody                         GET    /.well-known/oauth-authorization-server
 everybody                         GET    /.well-known/openid-configuration
 everybody                         GET    /.well-known/passkey-endpoints
+everybody                         GET    /.well-known/webauthn
 everybody                         GET    /.well-known/security.txt
 everybody                         GET    /.well-known/ssf-configuration
 everybody                         GET    /favicon.ico

@@ -71,8 +71,18 @@ for (const one of document.querySelectorAll("[data-passkey-signal]")) {
   window.PublicKeyCredential?.[one.dataset.passkeySignal]?.(JSON.parse(one.dataset.options)).catch(() => {});
 }
 
-for (const form of document.querySelectorAll("form[data-passkey]")) {
-  if (!window.PublicKeyCredential) continue;
+// Pages on another host than passkeys belong to can use them only in browsers that know related origins. Others say so.
+async function isRelated() {
+  const can = await PublicKeyCredential.getClientCapabilities?.();
+  return can?.relatedOrigins === true;
+}
+
+function explained() {
+  for (const other of document.querySelectorAll("[data-without-passkeys]")) other.hidden = true;
+  for (const why of document.querySelectorAll("[data-unrelated]")) why.hidden = false;
+}
+
+function shown(form) {
   form.hidden = false;
   for (const other of document.querySelectorAll("[data-without-passkeys]")) other.hidden = true;
   const told = form.querySelector("[role=alert]");
@@ -93,4 +103,10 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
       if ("offered" in form.dataset) stop = offered(form);
     }
   });
+}
+
+for (const form of document.querySelectorAll("form[data-passkey]")) {
+  if (!window.PublicKeyCredential) continue;
+  if ("related" in form.dataset) isRelated().then(can => can ? shown(form) : explained(), explained);
+  else shown(form);
 }

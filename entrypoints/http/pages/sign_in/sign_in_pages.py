@@ -122,8 +122,8 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
     browser, headers = browser_secret(call, postern)
     await postern.identity.journeys.refresh_offers()
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.leads_on()
-    words, offers = shipped_pages().words, tuple(offered(postern, None, link.to))
-    parts = _first_page(call.language, words, link.to, offers, passkeys=passkeys, registers=registers)
+    spoken, offers = (shipped_pages().words, shipped_pages().passkeys_elsewhere), tuple(offered(postern, None, link.to))
+    parts = _first_page(call.language, spoken, link.to, offers, passkeys=passkeys, registers=registers)
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
 
 
@@ -399,10 +399,16 @@ def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal,
 
 @lru_cache(maxsize=64)
 def _first_page(
-    language: Language, _words: InstallationWords, place: str, offers: tuple[ProviderButton, ...], *, passkeys: bool, registers: bool
+    language: Language,
+    _spoken: tuple[InstallationWords, str],
+    place: str,
+    offers: tuple[ProviderButton, ...],
+    *,
+    passkeys: bool,
+    registers: bool,
 ) -> list[bytes]:
     """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it for
-    these texts of the installation.
+    these texts of the installation, and for the host that passkeys belong to.
     """
     shown = _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys, registers=registers)
     return shown.split(_TOKEN_PLACE.encode())
