@@ -297,4 +297,5 @@ def maker_named(aaguid: UUID) -> str:
 
 @lru_cache(maxsize=1)
 def _makers() -> Mapping[str, str]:
-    return tomllib.loads(_MAKERS.read_text("utf-8"))
+    file = tomllib.loads(_MAKERS.read_text("utf-8"))
+    return {**file["makers"], **file["security_keys"]}
