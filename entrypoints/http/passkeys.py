@@ -19,6 +19,7 @@ from core.domain.identity.passkeys import (
     ALGORITHMS,
     CHALLENGE_LIFETIME,
     Assertion,
+    Ceremony,
     CreationOptions,
     Passkey,
     PasskeyRegistration,
@@ -80,7 +81,9 @@ class AuthenticatorSelection(msgspec.Struct, frozen=True, rename="camel"):
     require_resident_key: bool = True
     """The same as `residentKey`, for older browsers."""
     user_verification: Annotated[str, example("required")] = "required"
-    """The authenticator verifies the person at each use."""
+    """The authenticator verifies the person at each use. `preferred` where the browser makes a passkey by itself after a password: it asks
+    nobody then.
+    """
 
 
 class PasskeyCreationOptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -212,7 +215,7 @@ def creation_options(options: CreationOptions, name: str) -> PasskeyCreationOpti
         [KeyParameter(algorithm) for algorithm in ALGORITHMS],
         _TIMEOUT,
         [_descriptor(one) for one in options.excluded],
-        AuthenticatorSelection(),
+        AuthenticatorSelection(user_verification="preferred" if options.ceremony is Ceremony.CONDITIONAL else "required"),
     )
 
 

@@ -191,6 +191,9 @@ everybody                         GET    /ui/choose-account
 .....   ...  -          browser   POST   /ui/passkey-offer
 .....   ...  -          browser   GET    /ui/passkey-offer/passkey
 .....   ...  -          browser   POST   /ui/passkey-offer/passkey
+.....   ...  -          browser   GET    /ui/passkey-upgrade
+.....   ...  -          browser   POST   /ui/passkey-upgrade
+.....   ...  -          browser   POST   /ui/passkey-upgrade/options
 .....   ...  -          browser   GET    /ui/confirm-membership
 .....   ...  -          browser   POST   /ui/confirm-membership
 .....   ...  -          browser   GET    /ui/second-factor-required

@@ -47,6 +47,8 @@ class Ceremony(StrEnum):
     """The purpose of a challenge."""
 
     REGISTER = "register"
+    CONDITIONAL = "conditional"
+    """Adding a passkey that the browser makes by itself, after a sign-in by a password (conditional create, section 5.1.3)."""
     SIGN_IN = "sign_in"
     SECOND_FACTOR = "second_factor"
     PROVE = "prove"
@@ -247,6 +249,7 @@ class CreationOptions(Frozen):
     email: str
     excluded: Sequence[Passkey]
     """The passkeys that the person has: no authenticator should have two."""
+    ceremony: Ceremony = Ceremony.REGISTER
 
 
 class RequestOptions(Frozen):
@@ -285,8 +288,10 @@ class PasskeyChallengeOver(Unauthorized):
         super().__init__(words="passkey_expired")
 
 
-def passkey_added(passkey: Passkey, actor: Actor) -> Event:
-    return Event("security.passkey.added", actor, _target(passkey), details=_details(passkey), personal={"name": passkey.name})
+def passkey_added(passkey: Passkey, actor: Actor, *, by_itself: bool = False) -> Event:
+    """`by_itself`: the browser made it after a sign-in by a password, without a question."""
+    details = {**_details(passkey), **({"conditional": True} if by_itself else {})}
+    return Event("security.passkey.added", actor, _target(passkey), details=details, personal={"name": passkey.name})
 
 
 def passkey_removed(passkey: Passkey, actor: Actor) -> Event:

@@ -18,7 +18,7 @@ from ops.browser.chromium import Chromium
 from ops.browser.page import Page, new_page
 from tests.browser.checks import enter, require_sound
 from tests.browser.conftest import ADDRESS, Site
-from tests.browser.test_passkeys import SIGN_IN, Authenticator, made, only_by_button, said, signed_out
+from tests.browser.test_passkeys import SIGN_IN, Authenticator, made, only_by_button, said, scripted, signed_out
 from tests.changed_fields import put
 from tests.http.conftest import SETTINGS, postern_on, with_keys
 from tests.http.pages.account.conftest import COOKIE, AccountPagesScene, home
@@ -71,10 +71,6 @@ async def page(site: TwoHosts, chromium: Chromium, home: AccountPagesScene) -> A
         await opened.keep_cookie(COOKIE, home.tabs.cookies[COOKIE])
         yield opened
         assert opened.violations == []
-
-
-async def scripted(page: Page, source: str) -> None:
-    await page.chromium.ask("Page.addScriptToEvaluateOnNewDocument", page.session, source=source)
 
 
 async def test_a_passkey_of_the_old_host_signs_in_on_the_new_one(page: Page, site: TwoHosts, home: AccountPagesScene) -> None:

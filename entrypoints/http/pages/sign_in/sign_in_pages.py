@@ -48,6 +48,7 @@ from entrypoints.http.pages.flows import (
     SECOND_FACTOR,
     AnyCall,
     FlowLink,
+    MakesPasskeys,
     Page,
     begin,
     browser_secret,
@@ -91,14 +92,13 @@ class AddressForm(FlowForm, frozen=True, kw_only=True):
 class PasswordForm(PuzzleForm, frozen=True, kw_only=True):
     email: Line = ""
     password: Password = Password("")
-    makes_passkeys: _Flag = ""
-    """Filled in by the script of a page whose browser can make passkeys."""
+    makes_passkeys: MakesPasskeys = ""
 
 
 class CodeForm(FlowForm, frozen=True, kw_only=True):
     code: Line = ""
     trust_device: _Flag = ""
-    makes_passkeys: _Flag = ""
+    makes_passkeys: MakesPasskeys = ""
 
 
 @page.get(SIGN_IN, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
@@ -186,7 +186,7 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         if flow.signed_in_at is None:
             await asked.check(form)
         entered = await postern.identity.browser_sessions.sign_in_with_password(
-            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), Email(form.email), form.password
+            visit(call, postern, flow, makes_passkeys=form.makes_passkeys), Email(form.email), form.password
         )
     except FlowOver:
         return await once_over(call, postern, flow)
@@ -290,7 +290,7 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
     flow = await flow_of(call, postern, form.flow)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_second_factor(
-            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), form.code, trust_device=bool(form.trust_device)
+            visit(call, postern, flow, makes_passkeys=form.makes_passkeys), form.code, trust_device=bool(form.trust_device)
         )
     except SignInEnded as refusal:
         # The flow still has the address, but the first proof no longer counts.
