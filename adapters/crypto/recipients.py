@@ -293,12 +293,12 @@ class RecoveryPair(Frozen):
 
 def make_recovery_key() -> RecoveryPair:
     """A hybrid one. Raises `RecoveryKeyUnusable`."""
-    secrets = RecipientSecrets(hybrid=os.urandom(hybrid_keys.SEED_BYTES))
+    seed = os.urandom(hybrid_keys.SEED_BYTES)
     try:
-        key = secrets.hybrid_key
+        key = RecipientSecrets(hybrid=seed).hybrid_key
     except NoHybridKeys as error:
         raise RecoveryKeyUnusable(f"{error} (`--x25519`)") from None
-    private, public = _as_text(_RECOVERY_SECRET, secrets.hybrid or b""), _as_text(_RECOVERY_PUBLIC, key.public)
+    private, public = _as_text(_RECOVERY_SECRET, seed), _as_text(_RECOVERY_PUBLIC, key.public)
     return RecoveryPair(f"{private}\n".encode(), f"{public}\n".encode(), key.fingerprint)
 
 

@@ -503,11 +503,10 @@ def _remove_if_stale(lock_file: Path) -> None:
 def _unprivileged_user(*, makes: bool) -> pwd.struct_passwd:
     with suppress(KeyError):
         return pwd.getpwnam(SYSTEM_USER)
-    with suppress(OSError, EmbeddedPostgresError):
-        if not makes:
-            raise EmbeddedPostgresError("no user is made")
-        _command("useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER)
-        log.warning("system_user_made", user=SYSTEM_USER, why="PostgreSQL refuses to run as root")
+    if makes:
+        with suppress(OSError, EmbeddedPostgresError):
+            _command("useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER)
+            log.warning("system_user_made", user=SYSTEM_USER, why="PostgreSQL refuses to run as root")
     for name in (SYSTEM_USER, "nobody"):
         with suppress(KeyError):
             return pwd.getpwnam(name)

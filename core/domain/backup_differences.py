@@ -68,10 +68,8 @@ def rows_lost(expected: DatabaseState, found: DatabaseState, named: Collection[s
         if gone:
             yield Damage(DamageKind.ROWS, f"the migrations drop {_some(gone)} of the table {name}, and none names it")
             continue
-        for damage in _of_rows(name, before, now, is_held=False):
-            yield Damage(
-                DamageKind.ROWS, f"{damage.sentence.replace('the manifest says', 'the backup has')}, and no migration names the table"
-            )
+        for damage in _of_rows(name, before, now, is_held=False, as_before="the backup has"):
+            yield Damage(DamageKind.ROWS, f"{damage.sentence}, and no migration names the table")
 
 
 def _of_migrations(expected: Sequence[str], found: Sequence[str]) -> Iterator[Damage]:
@@ -130,21 +128,23 @@ def _defaults_of(table: TableState) -> set[str]:
     return {f"default of {column}" for column in table.columns}
 
 
-def _of_rows(name: str, expected: TableState, found: TableState, *, is_held: bool) -> Iterator[Damage]:
-    """A hold adds rows to a table whose columns it writes all."""
+def _of_rows(
+    name: str, expected: TableState, found: TableState, *, is_held: bool, as_before: str = "the manifest says"
+) -> Iterator[Damage]:
+    """A hold adds rows to a table whose columns it writes all. `as_before` says in the sentences where the number of before is from."""
     if expected.rows is None or found.rows is None or (is_held and ColumnGroup.CONTENTS not in found.digests):
         return
     if expected.rows != found.rows:
         apart = expected.rows - found.rows
         more = f"{apart} missing" if apart > 0 else f"{-apart} too many"
-        yield Damage(DamageKind.ROWS, f"the table {name} has {found.rows} rows, the manifest says {expected.rows}: {more}")
+        yield Damage(DamageKind.ROWS, f"the table {name} has {found.rows} rows, {as_before} {expected.rows}: {more}")
         return
     if is_held and ColumnGroup.HOLDABLE not in expected.digests:
         # The version that made the manifest did not hold work of this table, so its one digest has the columns that a hold changes.
         return
     compared = [group for group in ColumnGroup if group in expected.digests and not (is_held and group is ColumnGroup.HOLDABLE)]
     if any(expected.digests[group] != found.digests.get(group) for group in compared):
-        yield Damage(DamageKind.ROWS, f"the table {name} has as many rows as the manifest says, and other contents")
+        yield Damage(DamageKind.ROWS, f"the table {name} has as many rows as {as_before}, and other contents")
 
 
 def _of_ownership(

@@ -30,6 +30,7 @@ from entrypoints.cli.backups.listing import opened_ring
 from entrypoints.cli.backups.proof import CheckReport
 from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import progress
+from entrypoints.cli.parsing.installation import SERVING_ROLE
 from entrypoints.failures import OK, StartFailed, sole
 from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
@@ -42,9 +43,6 @@ NAMES: Final[Mapping[OutgoingWork, str]] = {
     OutgoingWork.PROVISIONING: "provisioning connections",
     OutgoingWork.HOOKS: "hooks in report-only mode",
 }
-
-GRANTED: Final = "postern_app"
-"""The role that `postern grants` means without --role."""
 
 
 class GrantsMade(Frozen):
@@ -113,7 +111,7 @@ def _of_grants(grants: GrantsMade) -> Iterator[str]:
     for sentence in grants.refused.values():
         yield f"{sentence}. Now run this as the owner of the tables:"
     for role in grants.refused:
-        yield f"postern grants --apply{'' if role == GRANTED else f' --role {shlex.quote(role)}'}"
+        yield f"postern grants --apply{'' if role == SERVING_ROLE else f' --role {shlex.quote(role)}'}"
 
 
 async def restore(settings: Settings, folder: BackupFolder, held: Held, say: Callable[[str], None]) -> Restored:

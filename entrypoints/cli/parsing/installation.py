@@ -6,6 +6,8 @@ from typing import Final
 
 from entrypoints.cli.parsing.parts import Commands, add_json, command, count, head, identifier, numbers, share, up_to
 
+SERVING_ROLE: Final = "postern_app"
+"""The role that `postern grants` means without --role."""
 _OUTGOING_WORK: Final = ("mail", "deliveries", "billing", "siem", "provisioning", "hooks")
 # As `BudgetScope` has them, which the parser need not load.
 _BUDGETS: Final = ("network", "mail_domain", "organization", "installation")
@@ -32,7 +34,7 @@ def add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_json(migrate)
 
     grants = command(commands, "grants", "grants", "print the grants that the serving database role needs, those on the audit log included")
-    grants.add_argument("--role", default="postern_app", help="the serving role (default: postern_app)")
+    grants.add_argument("--role", default=SERVING_ROLE, help=f"the serving role (default: {SERVING_ROLE})")
     grants.add_argument("--apply", action="store_true", help="apply them, as the role that owns the tables")
     add_json(grants)
 

@@ -3,8 +3,6 @@
 Nothing listens. Requests go to the application in this process, as its server would hand them over.
 """
 
-import base64
-import hashlib
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +15,11 @@ import msgspec
 import trio
 
 from adapters.postgres.driver.connection import Connection
+from core.domain.federation.oauth.authorization_codes import code_challenge
 from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.devices import Client
 from core.domain.mail import Email
+from core.domain.secrets import Token
 from core.frozen import Frozen, replace
 from entrypoints.bootstrap import Postern
 from entrypoints.daemon import http_settings
@@ -254,13 +254,12 @@ class Journey:
 
     async def _code(self, application: ClientId) -> None:
         verifier = secrets.token_urlsafe(48)
-        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         asked = {
             "response_type": "code",
             "redirect_uri": _CALLBACK,
             "scope": "openid email offline_access",
             "state": secrets.token_urlsafe(16),
-            "code_challenge": challenge,
+            "code_challenge": code_challenge(Token(verifier)),
             "code_challenge_method": "S256",
         }
         place, answer = await self._browser.open(f"/oauth/authorize?client_id={application}&{urlencode(asked)}")

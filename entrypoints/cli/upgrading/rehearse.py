@@ -72,6 +72,7 @@ async def rehearse(settings: Settings, folder: BackupFolder, found: Findings, *,
         return
     async with scratch(server, work, manifest.database.size) as made:
         with closed_ways(made.hosts) as ways:
+            reason = ""
             try:
                 await _in_copy(settings, folder, manifest, made, found)
             except _No:
@@ -80,15 +81,10 @@ async def rehearse(settings: Settings, folder: BackupFolder, found: Findings, *,
                 cause = sole(error)
                 if isinstance(cause, BaseExceptionGroup) or not isinstance(cause, Exception):
                     raise
-                reason = _reason(cause)
-                if made.is_full(reason):
-                    found.reasons.clear()
-                    found.no(_FULL.format(made.place), FAILURE)
-                elif isinstance(cause, _No):
-                    pass
-                else:
+                if not isinstance(cause, _No):
+                    reason = _reason(cause)
                     found.no(reason.rstrip("."))
-            if found.reasons and made.is_full(""):
+            if found.reasons and made.is_full(reason):
                 # Whatever failed last, it failed for this.
                 found.reasons.clear()
                 found.no(_FULL.format(made.place), FAILURE)

@@ -1,6 +1,7 @@
 """A small installation with something in every place that a backup is judged by, its backup, and copies of the restored database."""
 
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -31,9 +32,14 @@ from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.backups.create import create
 from entrypoints.first_start import complete
 from entrypoints.settings import Settings, read
+from tests.e2e.postern import environment
+from tests.e2e.warm.processes import COMMAND
 from tests.http.people import People
 from tests.http.tenants import Tenants
 from tests.migrated import make_copy
+from tests.patience import PATIENCE
+from tests.places import ROOT
+from tests.tools import place_of
 
 KEY: Final = EncryptionKey("test", b"k" * 32)
 OTHER_KEY: Final = EncryptionKey("other", b"o" * 32)
@@ -55,6 +61,23 @@ def settings_for(url: str, directory: Path, *keys: EncryptionKey) -> Settings:
             "POSTERN_ARGON2_MEMORY": "8KiB",
             "POSTERN_ARGON2_PASSES": "1",
         }
+    )
+
+
+def in_filling_place(work: Path, mebibytes: int, backup: "BackedUp", tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """`postern` with these words, where `work` has so much room, and somebody else fills it as soon as the first database stands there."""
+    room = ["--dev-bind", "/", "/", "--size", str(mebibytes << 20), "--tmpfs", str(work)]
+    rights = ["--cap-add", "ALL"] if os.geteuid() == 0 else []
+    fill = 'until [ -d "$0"/*/postgres/data/base/16384 ]; do kill -0 $$ || exit; sleep 0.01; done; cat /dev/zero >"$0/filler"'
+    program = [*COMMAND, *words, str(backup.folder.path), "--work", str(work)]
+    return subprocess.run(
+        [place_of("bwrap"), *room, *rights, "sh", "-c", f'({fill}) >/dev/null 2>&1 & exec "$@"', str(work), *program],
+        env=environment(tmp_path, {"POSTERN_DATABASE_URL": backup.url, "POSTERN_ENCRYPTION_KEYS": KEY.line()}),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=PATIENCE * 4,
     )
 
 

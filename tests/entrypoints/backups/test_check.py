@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import shutil
-import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -30,12 +29,19 @@ from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
-from tests.e2e.postern import environment
-from tests.e2e.warm.processes import COMMAND
-from tests.entrypoints.backups.installation import KEY, OTHER_KEY, SAME_NAME, SECRET, BackedUp, database_beside, name_of, settings_for
-from tests.patience import PATIENCE
-from tests.places import MIGRATIONS, ROOT
-from tests.tools import needs, place_of
+from tests.entrypoints.backups.installation import (
+    KEY,
+    OTHER_KEY,
+    SAME_NAME,
+    SECRET,
+    BackedUp,
+    database_beside,
+    in_filling_place,
+    name_of,
+    settings_for,
+)
+from tests.places import MIGRATIONS
+from tests.tools import needs
 
 KEY_RING: Final = AesGcmKeyRing([KEY])
 NOWHERE: Final = "postgresql://nobody@127.0.0.1:1/nothing"
@@ -390,20 +396,7 @@ def test_a_dump_that_does_not_restore_is_named_though_its_bytes_are_right(backup
 )
 def test_a_full_place_says_nothing_of_the_backup(backup: BackedUp, tmp_path: Path, mebibytes: int, said: str) -> None:
     (work := tmp_path / "work").mkdir()
-    room = ["--dev-bind", "/", "/", "--size", str(mebibytes << 20), "--tmpfs", str(work)]
-    rights = ["--cap-add", "ALL"] if os.geteuid() == 0 else []
-    # Somebody else fills the place as soon as the first database stands there.
-    fill = 'until [ -d "$0"/*/postgres/data/base/16384 ]; do kill -0 $$ || exit; sleep 0.01; done; cat /dev/zero >"$0/filler"'
-    checks_it = [*COMMAND, "backup", "check", str(backup.folder.path), "--work", str(work)]
-    done = subprocess.run(
-        [place_of("bwrap"), *room, *rights, "sh", "-c", f'({fill}) >/dev/null 2>&1 & exec "$@"', str(work), *checks_it],
-        env=environment(tmp_path, {"POSTERN_DATABASE_URL": backup.url, "POSTERN_ENCRYPTION_KEYS": KEY.line()}),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        timeout=PATIENCE * 4,
-    )
+    done = in_filling_place(work, mebibytes, backup, tmp_path, "backup", "check")
     sentence = done.stderr.splitlines()[-1]
     assert (done.returncode, str(work) in sentence, sentence.endswith(": name a larger place with --work")) == (FAILURE, True, True), done
     assert said in sentence

@@ -1,7 +1,6 @@
 """A rehearsal on a PostgreSQL of its own: the folder, the ends, and nobody called."""
 
 import json
-import os
 import signal
 import socket
 import stat
@@ -31,10 +30,10 @@ from ports.mail import MailDelayed
 from ports.outbound import OutboundFailed
 from tests.e2e.postern import environment
 from tests.e2e.warm.processes import COMMAND
-from tests.entrypoints.backups.installation import KEY, BackedUp, database_beside, name_of, settings_for
+from tests.entrypoints.backups.installation import KEY, BackedUp, database_beside, in_filling_place, name_of, settings_for
 from tests.patience import PATIENCE
 from tests.places import ROOT, open_directory
-from tests.tools import needs, place_of
+from tests.tools import needs
 
 
 @pytest.fixture
@@ -151,20 +150,7 @@ class Sink:
 
 @needs("bwrap")
 def test_a_full_disk_is_a_no_in_one_sentence(backup: BackedUp, work: Path, tmp_path: Path) -> None:
-    room = ["--dev-bind", "/", "/", "--size", str(160 << 20), "--tmpfs", str(work)]
-    rights = ["--cap-add", "ALL"] if os.geteuid() == 0 else []
-    # Somebody else fills the place as soon as the scratch database stands there.
-    fill = 'until [ -d "$0"/*/postgres/data/base/16384 ]; do kill -0 $$ || exit; sleep 0.01; done; cat /dev/zero >"$0/filler"'
-    rehearses = [*COMMAND, "upgrade", "rehearse", str(backup.folder.path), "--work", str(work)]
-    done = subprocess.run(
-        [place_of("bwrap"), *room, *rights, "sh", "-c", f'({fill}) >/dev/null 2>&1 & exec "$@"', str(work), *rehearses],
-        env=environment(tmp_path, {"POSTERN_DATABASE_URL": backup.url, "POSTERN_ENCRYPTION_KEYS": KEY.line()}),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        timeout=PATIENCE * 4,
-    )
+    done = in_filling_place(work, 160, backup, tmp_path, "upgrade", "rehearse")
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("No. ")]
     sentence = f"No. No space is left in {work}, so the upgrade could not be rehearsed: name a larger place with --work."
     assert (done.returncode, line) == (FAILURE, sentence), done
