@@ -387,7 +387,12 @@ class PrometheusMetrics:
     _mfa_adoption = _gauge("sso_mfa_adoption_percentage", "Share of active users with MFA", "mostrecent")
     _login_failures = _counter("sso_login_failures_total", "Failed sign-ins", "reason", known=LoginFailure)
     _reauthentications = _counter("sso_reauthentications_total", "Reauthentications within a session", "method", known=ProofMethod)
-    _passkeys = _counter("sso_passkeys_changed_total", "Passkeys that people added and removed", "change", known=("added", "removed"))
+    _passkeys = _counter(
+        "sso_passkeys_changed_total",
+        "Passkeys added, by the browser itself after a password (`conditional`), and removed",
+        "change",
+        known=("added", "conditional", "removed"),
+    )
     _device_flows = _counter("sso_device_flow_total", "Device flows, by step", "step", known=DeviceStep)
     _afar_requests = _counter(
         "sso_afar_requests_total", "Backchannel authentication requests (CIBA), by step", "step", known=BackchannelStep

@@ -1,5 +1,6 @@
 """The checks of an installation for a person on call. `postern doctor` prints them, and a page of platform owners shows them."""
 
+import json
 import os
 import resource
 import stat
@@ -7,6 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
@@ -29,6 +31,8 @@ from adapters.postgres.grants import Rights, rights
 from adapters.postgres.migrate import SchemaMismatch, listed_processes, older_processes, plan, plan_of_all
 from core.domain.backups import BACKUP_CHECKED
 from core.domain.errors import BadRequest, Refusal
+from core.domain.identity.passkeys import RELATED_ORIGINS, Obstacle, PasskeysUnavailable, RelyingParty
+from core.domain.outbound import destination
 from core.domain.record.deliveries import ReceiverKind
 from core.domain.tokens import KeyPurpose, clocks_differ, clocks_in_words
 from core.frozen import Frozen
@@ -42,6 +46,7 @@ from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
 from entrypoints.settings_forms import masked_url
 from ports.identity.sign_in import WidgetSilent
 from ports.mail import MailDelayed
+from ports.outbound import OutboundFailed, OutboundRequest
 from ports.services.billing import PaymentRefused, PaymentUnavailable
 
 _OLD_KEY: Final = timedelta(days=365)
@@ -62,6 +67,7 @@ _FEW_DESCRIPTORS: Final = 1024
 MAIL_ANSWERS_WITHIN: Final = 15.0
 # As long as somebody who wants to sign in waits for a look at a provider.
 _PROVIDER_ANSWERS_WITHIN: Final = 5.0
+_LONGEST_DOCUMENT: Final = 16 << 10
 _PROVED_LATELY: Final = timedelta(days=7)
 
 
@@ -145,6 +151,8 @@ async def of_postern(settings: Settings, postern: Postern, report: Report) -> No
     report("billing", await _asked(lambda opened: billing(settings, opened), postern))
     report("widget", await _asked(widget, postern))
     report("providers", await _asked(further_providers, postern))
+    if (related := await related_origins(postern)) is not None:
+        report("passkeys", related)
 
 
 async def of_running(postern: Postern) -> Sequence[tuple[str, Finding]]:
@@ -625,3 +633,45 @@ async def further_providers(postern: Postern, within: float = _PROVIDER_ANSWERS_
         return Finding(Verdict.OK, f"{', '.join(key for key, _ in looks)}: issuers answer, secrets and keys can be read")
     told = "; ".join(f"{key}: {faults[key]}" for key, _ in looks if key in faults)
     return Finding(Verdict.FAIL, f"no one can sign in through {told}")
+
+
+async def related_origins(postern: Postern, within: float = _PROVIDER_ANSWERS_WITHIN) -> Finding | None:
+    """Asks the host that passkeys belong to for what browsers ask it for. None where they belong to the host of the pages alone."""
+    party = postern.identity.passkeys.relying_party
+    if isinstance(party, Obstacle):
+        return None if postern.settings.passkey_id is None else Finding(Verdict.FAIL, PasskeysUnavailable(party).message)
+    if not party.apart:
+        return None
+    address = f"https://{party.id}{RELATED_ORIGINS}"
+    fault = await _fault_of_document(postern, address, party, within)
+    if fault:
+        told = "; browsers use no passkeys at " + ", ".join(party.apart)
+        return Finding(Verdict.FAIL, f"{address} {fault}{told}: see docs/guides/running/move-passkeys.md")
+    return Finding(Verdict.OK, f"of {party.id}, which names {', '.join(party.apart)}")
+
+
+async def _fault_of_document(postern: Postern, address: str, party: RelyingParty, within: float) -> str:
+    """What browsers would refuse of the document. Empty where there is nothing. A redirect counts as a fault: not all follow one."""
+    request = OutboundRequest(destination(address), b"", {"accept": "application/json"})
+    try:
+        answer = await postern.foundation.operators_outbound.call("GET", request, timedelta(seconds=within))
+    except OutboundFailed as failed:
+        return f"does not answer ({failed.failure.value})"
+    if answer.status != HTTPStatus.OK:
+        return f"answers {answer.status}"
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" or len(answer.body) > _LONGEST_DOCUMENT:
+        return f"is not application/json of at most {_LONGEST_DOCUMENT} bytes"
+    lacking = _lacking(answer.body, party.apart)
+    if lacking is None:
+        return "has no list of origins"
+    return f"does not name {', '.join(lacking)}" if lacking else ""
+
+
+def _lacking(document: bytes, origins: Sequence[str]) -> Sequence[str] | None:
+    """The origins that the document does not name. None where it names none at all."""
+    try:
+        named = json.loads(document)["origins"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return [one for one in origins if one not in named] if isinstance(named, list) else None

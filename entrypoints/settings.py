@@ -117,6 +117,21 @@ class Settings:
         "Where people report a weakness of this installation: `mailto:…`, `https://…` or `tel:…`, several separated by commas. "
         "`/.well-known/security.txt` (RFC 9116) names them.",
     )
+    passkey_id: str | None = _optional(
+        forms.passkey_id,
+        "the host of `POSTERN_BASE_URL`",
+        _ADDRESSES,
+        "The host that passkeys belong to (RP ID), if it is not the host of `POSTERN_BASE_URL`: after a move to another domain, the host"
+        " from before, which then serves `/.well-known/webauthn` for good. Passkeys belong to one host at a time: another value makes all"
+        " of them unusable until it is set back.",
+    )
+    passkey_origins: tuple[str, ...] = _setting(
+        forms.passkey_origins,
+        "",
+        _ADDRESSES,
+        "Origins whose pages may also create and use passkeys, separated by commas, at most five. They are compared whole. The origin of"
+        " `POSTERN_BASE_URL` always may.",
+    )
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = _setting(
         forms.networks,
         "",

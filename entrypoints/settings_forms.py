@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
+from core.domain.identity.passkeys import MOST_PASSKEY_ORIGINS, is_local, written_origin
 from core.domain.identity.registering import listed_domain
 from core.domain.outbound import NotADestination, host
 from core.domain.secrets import Password, Secret
@@ -218,6 +219,32 @@ def _hosts(text: str) -> tuple[str, ...]:
         raise Malformed("names or addresses of hosts, separated by commas") from None
 
 
+def _passkey_id(text: str) -> str:
+    sentence = "the name of a host like id.example.com, in small letters and without a port"
+    try:
+        name = host(text)
+    except NotADestination:
+        raise Malformed(sentence) from None
+    # Browsers take no address, and no name without a dot but that of this machine.
+    if name != text or ip_or_none(name) is not None or ("." not in name and not is_local(name)):
+        raise Malformed(sentence)
+    return name
+
+
+def _passkey_origins(text: str) -> tuple[str, ...]:
+    sentence = f"at most {MOST_PASSKEY_ORIGINS} origins like https://login.example.com, separated by commas"
+    found: dict[str, None] = {}
+    for part in _list(text):
+        parts = _split(part, sentence)
+        name = parts.hostname or ""
+        if parts.path not in {"", "/"} or ip_or_none(name) is not None or not (parts.scheme == "https" or is_local(name)):
+            raise Malformed(sentence)
+        found[written_origin(part)] = None
+    if len(found) > MOST_PASSKEY_ORIGINS:
+        raise Malformed(sentence)
+    return tuple(found)
+
+
 def _mail_domains(text: str) -> tuple[str, ...]:
     domains = {listed_domain(part) for part in _list(text)}
     if "" in domains:
@@ -307,6 +334,8 @@ hosts: Final = SettingForm(_hosts, ",".join)
 share: Final = SettingForm(_share, lambda value: f"{value:.9g}")
 headers: Final = SettingForm(_headers)
 mail_domains: Final = SettingForm(_mail_domains, ",".join)
+passkey_id: Final = SettingForm(_passkey_id)
+passkey_origins: Final = SettingForm(_passkey_origins, ",".join)
 
 
 def choice(*words: str) -> SettingForm[str]:

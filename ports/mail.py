@@ -64,7 +64,8 @@ class MailTemplates(Protocol):
     | connection_ends | `connection`: its name, `what`: a `ConnectionEnding`, `date`: in ISO 8601, `link`; the organization's branding |
     | connection_certificate_waits | `connection`, `reason`: an `AskedBecause`, `fingerprint`, `link`; likewise |
     | connection_unread | `connection`, `other_entity`: the metadata are another directory's, `since`: in ISO 8601, `link`; likewise |
-    | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
+    | passkey_added | `passkey`: its name, `link`, `by_itself`: the browser has made it without a question |
+    | passkey_removed, passkey_copied | `passkey`: its name |
     | user_key_made | `called`, `application`, `organization`: names; `application_logo`: its path, or empty; `by_application`: whether the
       application made the key |
     | afar_request | `application`, `organization`, `api`: names; `application_logo`: its path, or empty; `says`: what it would do;

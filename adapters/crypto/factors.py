@@ -69,9 +69,11 @@ class Fido2Authenticators:
         self._limiter = trio.CapacityLimiter(_READ_AT_ONCE)
         self._is_loaded = False
 
-    async def read_registration(self, given: PasskeyRegistration, relying_party: RelyingParty) -> ReadRegistration:
+    async def read_registration(
+        self, given: PasskeyRegistration, relying_party: RelyingParty, *, may_be_absent: bool = False
+    ) -> ReadRegistration:
         # In a thread, because a registration is longer than an assertion, and an attacker may send one that is slow to read.
-        return await trio.to_thread.run_sync(_read_registration, given, relying_party, limiter=self._limiter)
+        return await trio.to_thread.run_sync(_read_registration, given, relying_party, may_be_absent, limiter=self._limiter)
 
     async def read_assertion(self, given: Assertion, relying_party: RelyingParty) -> ReadAssertion:
         if not self._is_loaded:
@@ -108,16 +110,16 @@ def _load() -> None:
     import fido2.webauthn  # noqa: F401, PLC0415
 
 
-def _read_registration(given: PasskeyRegistration, relying_party: RelyingParty) -> ReadRegistration:
+def _read_registration(given: PasskeyRegistration, relying_party: RelyingParty, may_be_absent: bool) -> ReadRegistration:  # noqa: FBT001 - the thread passes by position
     challenge, fault = _read_client_data(given.client_data, "webauthn.create", relying_party)
     try:
-        made = _made(given, relying_party, fault)
+        made = _made(given, relying_party, fault, may_be_absent=may_be_absent)
     except PasskeyRefused as refusal:
         return ReadRegistration(challenge, None, refusal.detail or "")
     return ReadRegistration(challenge, made, "")
 
 
-def _made(given: PasskeyRegistration, relying_party: RelyingParty, fault: str) -> NewKey:
+def _made(given: PasskeyRegistration, relying_party: RelyingParty, fault: str, *, may_be_absent: bool) -> NewKey:
     from fido2 import cbor  # noqa: PLC0415
     from fido2.webauthn import AttestationObject  # noqa: PLC0415
 
@@ -127,7 +129,7 @@ def _made(given: PasskeyRegistration, relying_party: RelyingParty, fault: str) -
         data = AttestationObject(given.attestation_object).auth_data
     except _UNREADABLE as error:
         raise PasskeyRefused(f"the attestation object cannot be read: {error!r}") from None
-    fault = fault or _fault_of(data, relying_party)
+    fault = fault or _fault_of(data, relying_party, may_be_absent=may_be_absent)
     made = data.credential_data
     if made is None:
         raise PasskeyRefused("there is no key in it")
@@ -161,7 +163,7 @@ def _read_client_data(text: bytes, kind: str, relying_party: RelyingParty) -> tu
         raise PasskeyRefused("the challenge is no text")
     if said.get("type") != kind:
         return challenge, f"the type is not {kind}"
-    if said.get("origin") != relying_party.origin:
+    if said.get("origin") not in relying_party.origins:
         return challenge, f"the origin is {said.get('origin')!r}"
     if said.get("crossOrigin"):
         return challenge, "it comes from a page within another site's"
@@ -179,12 +181,13 @@ def _read_data(text: bytes) -> "AuthenticatorData":
         raise PasskeyRefused(f"the authenticator data cannot be read: {error!r}") from None
 
 
-def _fault_of(data: "AuthenticatorData", relying_party: RelyingParty) -> str:
+def _fault_of(data: "AuthenticatorData", relying_party: RelyingParty, *, may_be_absent: bool = False) -> str:
+    """Section 7.1, step 16: a browser that makes a passkey by itself need not ask the person. A sign-in always needs them."""
     if data.rp_id_hash != sha256(relying_party.id.encode()).digest():
         return "it is for another relying party"
-    if not data.is_user_present():
+    if not may_be_absent and not data.is_user_present():
         return "nobody was present"
-    if not data.is_user_verified():
+    if not may_be_absent and not data.is_user_verified():
         return "nobody was verified"
     if data.is_backed_up() and not data.is_backup_eligible():
         return "it is backed up and must not be"

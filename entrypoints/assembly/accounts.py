@@ -215,7 +215,7 @@ def own_of_sign_ins(
     return {
         "address_proofs": {"proofs": password_proofs, "vouched_accounts": stores.vouched_accounts},
         "passkeys": {
-            "relying_party": relying_party(settings.public_url),
+            "relying_party": relying_party(settings.public_url, settings.passkey_id, settings.passkey_origins),
             "authenticators": authenticators,
             "agents": traces.agents,
         },

@@ -5,6 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from core.domain.identity.passkeys import RelyingParty
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.description.description import Description
@@ -166,7 +167,9 @@ class PosternApplication(DispatchedApplication):
     def serve(self, postern: Postern) -> None:
         """Answer requests from now on."""
         settings, routes = self._settings, self._served.routes
+        party = postern.identity.passkeys.relying_party
         shipped_pages().speak_for(postern.foundation.installation_words)
+        shipped_pages().passkeys_elsewhere = party.id if isinstance(party, RelyingParty) and party.is_related else ""
         addresses, tracing = ClientAddresses(settings.trusted_proxies), postern.foundation.tracing
         self.dispatcher = Dispatcher(
             routes,

@@ -19,6 +19,7 @@ from core.domain.identity.passkeys import (
     ALGORITHMS,
     CHALLENGE_LIFETIME,
     Assertion,
+    Ceremony,
     CreationOptions,
     Passkey,
     PasskeyRegistration,
@@ -47,7 +48,7 @@ class RelyingPartyEntity(msgspec.Struct, frozen=True):
     """The installation of Postern."""
 
     id: Annotated[str, example("id.example.org")]
-    """The host of the installation's base URL."""
+    """The host that passkeys belong to: of the installation's base URL, unless `POSTERN_PASSKEY_ID` names another one."""
     name: Annotated[str, example("Postern")]
     """The name that the browser may show for the installation."""
 
@@ -80,7 +81,9 @@ class AuthenticatorSelection(msgspec.Struct, frozen=True, rename="camel"):
     require_resident_key: bool = True
     """The same as `residentKey`, for older browsers."""
     user_verification: Annotated[str, example("required")] = "required"
-    """The authenticator verifies the person at each use."""
+    """The authenticator verifies the person at each use. `preferred` where the browser makes a passkey by itself after a password: it asks
+    nobody then.
+    """
 
 
 class PasskeyCreationOptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -114,7 +117,7 @@ class PasskeyRequestOptions(msgspec.Struct, frozen=True, rename="camel"):
     timeout: Annotated[int, example(300000)]
     """How long the browser may wait for the person, in milliseconds."""
     rp_id: Annotated[str, example("id.example.org")]
-    """The host of this installation's base URL."""
+    """The host that passkeys belong to: of the installation's base URL, unless `POSTERN_PASSKEY_ID` names another one."""
     allow_credentials: Sequence[CredentialDescriptor]
     """The passkeys that the person can use. Empty if the person can choose among all of their passkeys for this installation."""
     user_verification: Annotated[str, example("required")] = "required"
@@ -212,7 +215,7 @@ def creation_options(options: CreationOptions, name: str) -> PasskeyCreationOpti
         [KeyParameter(algorithm) for algorithm in ALGORITHMS],
         _TIMEOUT,
         [_descriptor(one) for one in options.excluded],
-        AuthenticatorSelection(),
+        AuthenticatorSelection(user_verification="preferred" if options.ceremony is Ceremony.CONDITIONAL else "required"),
     )
 
 
@@ -297,4 +300,5 @@ def maker_named(aaguid: UUID) -> str:
 
 @lru_cache(maxsize=1)
 def _makers() -> Mapping[str, str]:
-    return tomllib.loads(_MAKERS.read_text("utf-8"))
+    file = tomllib.loads(_MAKERS.read_text("utf-8"))
+    return {**file["makers"], **file["security_keys"]}

@@ -290,8 +290,12 @@ class PasskeyStore(Protocol):
 class Authenticators(Protocol):
     """A library for WebAuthn implements it."""
 
-    async def read_registration(self, given: PasskeyRegistration, relying_party: RelyingParty) -> ReadRegistration:
-        """Reads and checks everything but the challenge, and returns it. Raises `PasskeyRefused` when the challenge cannot be read."""
+    async def read_registration(
+        self, given: PasskeyRegistration, relying_party: RelyingParty, *, may_be_absent: bool = False
+    ) -> ReadRegistration:
+        """Reads and checks everything but the challenge, and returns it. The person `may_be_absent` where the browser makes a passkey by
+        itself. Raises `PasskeyRefused` when the challenge cannot be read.
+        """
 
     async def read_assertion(self, given: Assertion, relying_party: RelyingParty) -> ReadAssertion:
         """Reads and checks everything but the signature. Raises `PasskeyRefused` when not even the challenge can be read."""
@@ -333,11 +337,12 @@ class FlowStore(Protocol):
         owes_answers: bool = False,
         owes_terms: bool = False,
         offers_passkey: bool = False,
+        upgrades: bool = False,
     ) -> None:
         """Records that the person has signed in by this flow: in which way, to which session, and through which provider, if one vouched
         for them; whether the log of the application's organization has the sign-in; whether a page may have fields, and terms, to ask
-        for, and whether one is to offer a passkey. The last look before it has found that nobody had signed in by the flow. Needs no round
-        trip of its own.
+        for, whether one is to offer a passkey, and whether the browser `upgrades` by itself before that. The last look before it has found
+        that nobody had signed in by the flow. Needs no round trip of its own.
         """
 
     async def have_answered(self, flow: FlowId) -> None:
@@ -347,6 +352,9 @@ class FlowStore(Protocol):
         """Records that the person of this flow is offered a passkey now. False when there is nothing to offer any more: the person has made
         one, has answered, was offered one elsewhere since the sign-in, or is not who signed in by the flow. True again for the same flow.
         """
+
+    async def may_offer_passkey(self, flow: FlowId, user: UserId, at: datetime) -> bool:
+        """What `offer_passkey` would answer. Records nothing."""
 
     async def answer_offer(self, flow: FlowId, user: UserId, at: datetime, *, never_again: bool = False) -> None:
         """No page of this flow offers a passkey any more, and none of any flow to a person who wants no more of it."""

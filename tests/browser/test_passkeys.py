@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import trio
@@ -11,6 +11,7 @@ from ops.browser.page import Page
 from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
 from tests.http.pages.account.conftest import COOKIE, AccountPagesScene, home
 from tests.http.people import BASE_URL
+from tests.http.postbox import Postbox
 from tests.http.signing_in import PASSWORD
 from tests.patience import PATIENCE
 
@@ -55,11 +56,40 @@ async def signed_in(scripted_page: Page, home: AccountPagesScene) -> Page:
     return scripted_page
 
 
+ONLY_BY_BUTTON: Final = """
+    if (window.PublicKeyCredential) {
+        PublicKeyCredential.isConditionalMediationAvailable = undefined;
+        const asked = PublicKeyCredential.getClientCapabilities;
+        PublicKeyCredential.getClientCapabilities = async () => ({ ...await asked.call(PublicKeyCredential), conditionalCreate: false });
+    }
+"""
+
+
+BY_ITSELF: Final = """
+    if (window.PublicKeyCredential) {
+        PublicKeyCredential.isConditionalMediationAvailable = undefined;
+        PublicKeyCredential.getClientCapabilities = async () => ({ conditionalCreate: true });
+        const create = navigator.credentials.create.bind(navigator.credentials);
+        navigator.credentials.create = ({ mediation, ...asked }) =>
+            mediation === "conditional" && !REFUSES ? create(asked) : Promise.reject(new DOMException("", "NotAllowedError"));
+    }
+"""
+"""This build of Chromium has no password manager, which alone would make a passkey by itself. Without the word, its authenticator does."""
+
+
+async def scripted(page: Page, source: str) -> None:
+    """Runs this before the scripts of each page from now on."""
+    await page.chromium.ask("Page.addScriptToEvaluateOnNewDocument", page.session, source=source)
+
+
+async def only_by_button(page: Page) -> None:
+    """The browser offers passkeys only by a button, and makes none by itself."""
+    await scripted(page, ONLY_BY_BUTTON)
+
+
 @pytest.fixture
 async def unoffered(signed_in: Page) -> Page:
-    """Makes the browser offer passkeys only by a button."""
-    script = "if (window.PublicKeyCredential) PublicKeyCredential.isConditionalMediationAvailable = undefined"
-    await signed_in.chromium.ask("Page.addScriptToEvaluateOnNewDocument", signed_in.session, source=script)
+    await only_by_button(signed_in)
     return signed_in
 
 
@@ -238,6 +268,43 @@ async def test_whoever_declines_goes_on(unoffered: Page, home: AccountPagesScene
     await Authenticator.added(page)
     await signed_out(page)
     await by_password(page, home)
+    await page.follow("Not now")
+    assert await page.place() == f"{BASE_URL}/ui"
+
+
+async def titled(page: Page, title: str) -> None:
+    """Waits until the page has this title. Pages that leave by themselves may come before."""
+    with trio.fail_after(PATIENCE):
+        while await page.title() != title:
+            await trio.sleep(0.05)
+
+
+async def test_the_browser_makes_one_by_itself_after_a_password(signed_in: Page, home: AccountPagesScene) -> None:
+    page = signed_in
+    await home.has_password(PASSWORD)
+    await scripted(page, BY_ITSELF.replace("REFUSES", "false"))
+    authenticator = await Authenticator.added(page)
+    await signed_out(page)
+    await by_password(page, home)
+    # Nobody has pressed anything.
+    await titled(page, "Home · Postern")
+    assert len(await authenticator.passkeys()) == 1
+    assert "A passkey was added to your account" in [mail.subject for mail in await Postbox(home.postern).empty()]
+    await signed_out(page)
+    await page.open(SIGN_IN)
+    await page.follow("Sign in with a passkey")
+    assert await page.place() == f"{BASE_URL}/ui"
+
+
+async def test_a_browser_that_makes_none_leads_to_the_offer(signed_in: Page, home: AccountPagesScene) -> None:
+    page = signed_in
+    await home.has_password(PASSWORD)
+    await scripted(page, BY_ITSELF.replace("REFUSES", "true"))
+    await Authenticator.added(page)
+    await signed_out(page)
+    await by_password(page, home)
+    await titled(page, "Create a passkey? · Postern")
+    await require_sound(page)
     await page.follow("Not now")
     assert await page.place() == f"{BASE_URL}/ui"
 

@@ -556,6 +556,7 @@ OPEN = {
     "GET /.well-known/authzen-configuration",
     "GET /.well-known/change-password",
     "GET /.well-known/passkey-endpoints",
+    "GET /.well-known/webauthn",
     "GET /.well-known/security.txt",
     "GET /.well-known/ssf-configuration",
     "GET /favicon.ico",

@@ -75,6 +75,7 @@ everybody                         GET    /.well-known/jwks.json
 everybody                         GET    /.well-known/oauth-authorization-server
 everybody                         GET    /.well-known/openid-configuration
 everybody                         GET    /.well-known/passkey-endpoints
+everybody                         GET    /.well-known/webauthn
 everybody                         GET    /.well-known/security.txt
 everybody                         GET    /.well-known/ssf-configuration
 everybody                         GET    /favicon.ico
@@ -190,6 +191,9 @@ everybody                         GET    /ui/choose-account
 .....   ...  -          browser   POST   /ui/passkey-offer
 .....   ...  -          browser   GET    /ui/passkey-offer/passkey
 .....   ...  -          browser   POST   /ui/passkey-offer/passkey
+.....   ...  -          browser   GET    /ui/passkey-upgrade
+.....   ...  -          browser   POST   /ui/passkey-upgrade
+.....   ...  -          browser   POST   /ui/passkey-upgrade/options
 .....   ...  -          browser   GET    /ui/confirm-membership
 .....   ...  -          browser   POST   /ui/confirm-membership
 .....   ...  -          browser   GET    /ui/second-factor-required

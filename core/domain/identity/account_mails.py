@@ -26,7 +26,7 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest
 from core.domain.formats import Json, timestamp
-from core.domain.identifiers import FlowId, OrganizationId, ProposalId, SetupLinkId, UserId
+from core.domain.identifiers import FlowId, OrganizationId, PasskeyId, ProposalId, SetupLinkId, UserId
 from core.domain.identity.accounts import Account, Registration
 from core.domain.identity.upstream.claims import AddedWay
 from core.domain.jobs import CAN_WAIT, NewJob
@@ -385,6 +385,10 @@ class Links(Frozen):
     def lock(self, token: Token) -> str:
         """The page on which the reader of a mail locks the account."""
         return f"{self.base_url}/ui/lock-account?{urlencode({'token': token.reveal()})}"
+
+    def passkey_removal(self, passkey: PasskeyId) -> str:
+        """The page on which a person removes a passkey, once they are signed in."""
+        return f"{self.base_url}/ui/passkeys/{passkey}/remove"
 
     def risk_way_back(self, organization: str, token: Token) -> str:
         """The page on which an owner lifts the rules that refuse."""

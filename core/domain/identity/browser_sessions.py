@@ -50,6 +50,8 @@ class Visit(Frozen):
     """The person whose account is in use in this browser."""
     makes_passkeys: bool = False
     """The browser can make passkeys, as the page's script says."""
+    upgrades: bool = False
+    """The browser can also make one by itself after a password (conditional create), as the script says."""
     others: Sequence[Caller] = ()
     """The other accounts that are signed in in this browser, the one that was in use last first."""
 

@@ -137,6 +137,8 @@ class Flow(Frozen):
     """A page may have fields to ask the person for, since the sign-in by this flow."""
     offers_passkey: bool = False
     """A page may offer a passkey, since the sign-in by this flow."""
+    upgrades: bool = False
+    """Before that page, the browser may make a passkey by itself."""
     owes_terms: bool = False
     """The sign-in by this flow has found terms that the person has not accepted, and no page has asked about them yet."""
     proof_digest: bytes | None = None

@@ -23,6 +23,10 @@ from core.frozen import Frozen
 PASSKEY_PROVIDER: Final = "passkey"
 CHALLENGE_LIFETIME: Final = timedelta(minutes=5)
 MOST_PASSKEYS: Final = 25
+RELATED_ORIGINS: Final = "/.well-known/webauthn"
+"""Where browsers ask the host that passkeys belong to for the origins that may use them."""
+MOST_PASSKEY_ORIGINS: Final = 5
+"""Beside the installation's own. Browsers read at least as many sites of a host's document (section 5.11)."""
 OFFERED_AGAIN_AFTER: Final = timedelta(days=30)
 """After a sign-in by a password, a person without a passkey is offered one, and not again before this."""
 LONGEST_CREDENTIAL_ID: Final = 1023
@@ -43,16 +47,45 @@ class Ceremony(StrEnum):
     """The purpose of a challenge."""
 
     REGISTER = "register"
+    CONDITIONAL = "conditional"
+    """Adding a passkey that the browser makes by itself, after a sign-in by a password (conditional create, section 5.1.3)."""
     SIGN_IN = "sign_in"
     SECOND_FACTOR = "second_factor"
     PROVE = "prove"
 
 
 class RelyingParty(Frozen):
-    """The name under which authenticators know us. A passkey belongs to the host, and works on the pages of the origin only."""
+    """The name under which authenticators know us. A passkey belongs to the host, and works on the pages of the origins only."""
 
     id: str
     origin: str
+    """Of the installation's own pages."""
+    others: Sequence[str] = ()
+    """Origins whose pages may use the passkeys as well, as the operator has named them."""
+
+    @property
+    def origins(self) -> Sequence[str]:
+        return (self.origin, *self.others)
+
+    @property
+    def is_related(self) -> bool:
+        """Whether browsers have to ask the host of the passkeys if our own pages may use them: a related origin (section 5.11)."""
+        return self.is_apart(self.origin)
+
+    def is_apart(self, origin: str) -> bool:
+        """Whether the origin is neither on the host nor below it."""
+        host = urlsplit(origin).hostname or ""
+        return host != self.id and not host.endswith(f".{self.id}")
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether anything but the host of our own pages has to do with the passkeys, as the operator has said."""
+        return bool(self.others) or self.id != urlsplit(self.origin).hostname
+
+    @property
+    def apart(self) -> Sequence[str]:
+        """The origins that the document of the host has to name."""
+        return [one for one in self.origins if self.is_apart(one)]
 
 
 class Obstacle(StrEnum):
@@ -64,20 +97,33 @@ class Obstacle(StrEnum):
     """Its base URL is plain HTTP, and not on this machine: browsers offer passkeys on secure pages only."""
 
 
-def relying_party(base_url: str) -> RelyingParty | Obstacle:
+def relying_party(base_url: str, named: str | None = None, others: Sequence[str] = ()) -> RelyingParty | Obstacle:
+    """`named` is the host that passkeys belong to, if it is not the host of the base URL. `others` are further origins, as browsers write
+    them.
+    """
     parts = urlsplit(base_url)
     host = parts.hostname or ""
     try:
         ip_address(host)
     except ValueError:
-        local = host == "localhost" or host.endswith(".localhost")
-        if parts.scheme != "https" and not local:
+        if parts.scheme != "https" and not is_local(host):
             return Obstacle.INSECURE
-        # Browsers write an origin in small letters, and leave out the scheme's usual port.
-        usual = {"https": 443, "http": 80}.get(parts.scheme)
-        port = "" if parts.port in {None, usual} else f":{parts.port}"
-        return RelyingParty(host, f"{parts.scheme}://{host}{port}")
+        origin = written_origin(base_url)
+        return RelyingParty(named or host, origin, tuple(one for one in others if one != origin))
     return Obstacle.ADDRESS
+
+
+def is_local(host: str) -> bool:
+    """Whether browsers take the host for this very machine, where pages are secure without https."""
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def written_origin(url: str) -> str:
+    """The origin as browsers write it: in small letters, and without the scheme's usual port."""
+    parts = urlsplit(url)
+    usual = {"https": 443, "http": 80}.get(parts.scheme)
+    port = "" if parts.port in {None, usual} else f":{parts.port}"
+    return f"{parts.scheme}://{parts.hostname or ''}{port}"
 
 
 class PasskeysUnavailable(BadRequest):
@@ -203,6 +249,7 @@ class CreationOptions(Frozen):
     email: str
     excluded: Sequence[Passkey]
     """The passkeys that the person has: no authenticator should have two."""
+    ceremony: Ceremony = Ceremony.REGISTER
 
 
 class RequestOptions(Frozen):
@@ -241,8 +288,10 @@ class PasskeyChallengeOver(Unauthorized):
         super().__init__(words="passkey_expired")
 
 
-def passkey_added(passkey: Passkey, actor: Actor) -> Event:
-    return Event("security.passkey.added", actor, _target(passkey), details=_details(passkey), personal={"name": passkey.name})
+def passkey_added(passkey: Passkey, actor: Actor, *, by_itself: bool = False) -> Event:
+    """`by_itself`: the browser made it after a sign-in by a password, without a question."""
+    details = {**_details(passkey), **({"conditional": True} if by_itself else {})}
+    return Event("security.passkey.added", actor, _target(passkey), details=details, personal={"name": passkey.name})
 
 
 def passkey_removed(passkey: Passkey, actor: Actor) -> Event:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from core.domain.errors import BadRequest, Conflict, NotFound
-from core.domain.identifiers import PasskeyId, UserId
+from core.domain.identifiers import FlowId, PasskeyId, UserId
+from core.domain.identity.account_mails import Links
 from core.domain.identity.callers import Caller
 from core.domain.identity.mfa import MfaEvent
 from core.domain.identity.passkeys import (
@@ -48,6 +49,7 @@ class Passkeys(Frozen):
     providers: UpstreamProviders
     agents: UserAgents
     templates: MailTemplates
+    links: Links
     metrics: Metrics
     system: System
 
@@ -73,33 +75,38 @@ class Passkeys(Frozen):
             raise _unknown()
         return found
 
-    async def begin(self, caller: Caller) -> CreationOptions:
-        """Returns the options that a browser needs to make a passkey. Raises `PasskeysUnavailable`, and `BadRequest` for a person who has
-        too many passkeys.
+    async def begin(self, caller: Caller, *, upgrading: FlowId | None = None) -> CreationOptions:
+        """Returns the options that a browser needs to make a passkey; or to make one by itself, `upgrading` the password of the sign-in by
+        this flow. Raises `PasskeysUnavailable`, `BadRequest` for a person who has too many passkeys, and `Conflict` where the flow offers
+        no passkey, or no more.
         """
-        relying_party = self.require_relying_party()
+        relying_party, now = self.require_relying_party(), self.system.clock.now()
         excluded = await self.lookup.list(caller.user)
         if len(excluded) >= MOST_PASSKEYS:
             raise _too_many()
         challenge = self.system.secrets.token().reveal()
-        digest = challenge_digest(challenge, Ceremony.REGISTER, bound_to_session(caller.session))
+        ceremony = _ceremony(upgrading)
         async with self.unit_of_work() as uow:
-            await uow.passkeys.add_challenge(digest, self.system.clock.now() + CHALLENGE_LIFETIME)
+            if upgrading is not None and not await uow.flows.may_offer_passkey(upgrading, caller.user, now):
+                raise passkey_not_offered()
+            digest = challenge_digest(challenge, ceremony, bound_to_session(caller.session))
+            await uow.passkeys.add_challenge(digest, now + CHALLENGE_LIFETIME)
             await uow.commit()
-        return CreationOptions(relying_party, challenge, caller.user, caller.email.address, excluded)
+        return CreationOptions(relying_party, challenge, caller.user, caller.email.address, excluded, ceremony)
 
-    async def add(self, caller: Caller, given: PasskeyRegistration, name: str, actor: Actor) -> Passkey:
-        """Adds a passkey, and mails the person about it. Without a name, the passkey gets the browser's name. Raises `PasskeysUnavailable`,
-        `BadRequest` for a passkey that cannot be used here, and `Conflict` for one that is added already.
+    async def add(self, caller: Caller, given: PasskeyRegistration, name: str, actor: Actor, *, upgrading: FlowId | None = None) -> Passkey:
+        """Adds a passkey, and mails the person about it. Without a name, the passkey gets the browser's name. For the challenge of
+        `upgrading` alone, nobody need have been present; adding it counts as the flow's offer. Raises `PasskeysUnavailable`, `BadRequest`
+        for a passkey that cannot be used here, and `Conflict` for one that is added already, or that the flow does not offer any more.
         """
         relying_party = self.require_relying_party()
         made_on = (await self.agents.parse(actor.user_agent or "")).name
         named = passkey_name(name) if name.strip() else made_on
         try:
-            read = await self.authenticators.read_registration(given, relying_party)
+            read = await self.authenticators.read_registration(given, relying_party, may_be_absent=upgrading is not None)
         except PasskeyRefused as refusal:
             raise _unfit(refusal.detail) from None
-        digest = challenge_digest(read.challenge, Ceremony.REGISTER, bound_to_session(caller.session))
+        digest = challenge_digest(read.challenge, _ceremony(upgrading), bound_to_session(caller.session))
         made = read.made
         if made is None:
             async with self.unit_of_work() as uow:
@@ -118,13 +125,17 @@ class Passkeys(Frozen):
         )
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
+            if upgrading is not None and not await uow.flows.offer_passkey(upgrading, caller.user, now):
+                await uow.passkeys.end_challenge(digest)
+                await uow.commit()
+                raise passkey_not_offered()
             if not await uow.passkeys.add(passkey, digest, caller.session):
                 refused = _too_many() if await uow.passkeys.count(caller.user) >= MOST_PASSKEYS else _not_added()
                 # The commit uses the challenge up, even after a refusal.
                 await uow.commit()
                 raise refused
             await uow.mfa.log(MfaEvent.PASSKEY_ADDED, caller.user, actor, success=True, details={"passkey_id": str(passkey.id)})
-            await uow.record(passkey_added(passkey, actor))
+            await uow.record(passkey_added(passkey, actor, by_itself=upgrading is not None))
             await uow.record_in_every_log(passkeys_changed(passkey, actor, added=True), caller.user)
             await uow.jobs.add(
                 self.templates.mail(
@@ -133,18 +144,20 @@ class Passkeys(Frozen):
                     account=caller.user,
                     language=caller.language or actor.language,
                     passkey=passkey.name,
+                    link=self.links.passkey_removal(passkey.id),
+                    by_itself=upgrading is not None,
                     when=now,
                     address=actor.address,
                 ).as_job()
             )
             await uow.commit()
-        self.metrics.passkeys_changed("added")
+        self.metrics.passkeys_changed("added" if upgrading is None else "conditional")
         return passkey
 
     async def was_just_added(self, user: UserId, given: PasskeyRegistration) -> bool:
         """Returns whether the person has added this passkey a moment ago, so that a form that is sent twice is no error."""
         try:
-            made = (await self.authenticators.read_registration(given, self.require_relying_party())).made
+            made = (await self.authenticators.read_registration(given, self.require_relying_party(), may_be_absent=True)).made
         except PasskeyRefused:
             return False
         now = self.system.clock.now()
@@ -201,6 +214,10 @@ class Passkeys(Frozen):
         self.metrics.passkeys_changed("removed")
 
 
+def _ceremony(upgrading: FlowId | None) -> Ceremony:
+    return Ceremony.REGISTER if upgrading is None else Ceremony.CONDITIONAL
+
+
 def _unknown() -> NotFound:
     return NotFound("There is no such passkey", words="passkey_unknown")
 
@@ -215,6 +232,10 @@ def _too_many() -> BadRequest:
         words="passkeys_full",
         values={"most": MOST_PASSKEYS},
     )
+
+
+def passkey_not_offered() -> Conflict:
+    return Conflict("No passkey is offered at this sign-in, or no more", words="passkey_not_added")
 
 
 def _not_added() -> Conflict:

@@ -14,7 +14,7 @@ from adapters.postgres.moving.arriving import ArrivalMeans, ArrivalTerms, Arrivi
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from core.domain.errors import NotFound
 from core.domain.formats import table_line
-from core.domain.identity.passkeys import RelyingParty, relying_party
+from core.domain.identity.passkeys import RelyingParty
 from core.domain.platform.moving import ArrivedOrganization, UnfitFile, imported
 from core.domain.tenancy.organizations import organization_slug
 from core.domain.tenancy.tiers import Tier
@@ -76,7 +76,7 @@ async def _take(postern: Postern, reader: FileReader, options: ImportOptions, re
     slug = organization_slug(options.slug or head.slug)
     await _require_free(postern, slug)
     tier = await _tier(postern, options.tier, head.tier)
-    party = relying_party(foundation.public_url)
+    party = postern.identity.passkeys.relying_party
     same_party = isinstance(party, RelyingParty) and party.id == head.relying_party
     wanted = ArrivalTerms(slug, tier.id, trusted=options.trusts, same_relying_party=same_party)
     chain_key = await foundation.server_secrets.get(CHAIN_KEY)

@@ -13,7 +13,7 @@ from adapters.crypto.recipients import ReceivingKeyUnusable, RecipientKey, parse
 from adapters.moving_files import FileExists, FileWriter
 from adapters.postgres.moving.leaving import LeavingOrganization, leaving
 from adapters.postgres.moving.what_moves import USERS
-from core.domain.identity.passkeys import RelyingParty, relying_party
+from core.domain.identity.passkeys import RelyingParty
 from core.domain.platform.moving import FORMAT, DepartedOrganization, FileHead, exported
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.usecases.record import CHAIN_KEY
@@ -86,7 +86,7 @@ async def _write(
     with progress("Exporting", None, "rows") as advance:
         async with leaving(postern.foundation.pool, postern.foundation.keyring, organization.id) as moving:
             described = await moving.described()
-            party = relying_party(postern.foundation.public_url)
+            party = postern.identity.passkeys.relying_party
             writer.head(
                 FileHead(
                     format=FORMAT,

@@ -60,6 +60,8 @@ class Pages:
         self._compiled = CompiledTemplates()
         self._templates: dict[tuple[Language, type[Undefined]], Environment] = {}
         self._words: SpokenInstallationWords | None = None
+        self.passkeys_elsewhere = ""
+        """The host that passkeys belong to, if browsers have to support related origins to use them on our pages."""
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
         tokens, frame, records = ((_FILES / "look" / f"{name}.css").read_bytes() for name in ("tokens", "frame", "records"))
         self._assets["pages.css"] = _without_comments(tokens + self._assets["pages.css"])
@@ -268,6 +270,7 @@ class Pages:
                 "ours": POSTERN,
                 "no_links": NO_LINKS,
                 "picture": logo_path,
+                "passkeys_elsewhere": lambda: self.passkeys_elsewhere,
             }
             self._templates[language, undefined] = made
         return made

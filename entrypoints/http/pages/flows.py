@@ -28,7 +28,7 @@ How to use this from a page of your own:
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -74,6 +74,7 @@ CHOOSE_ORGANIZATION: Final = "/ui/choose-organization"
 CONFIRM_MEMBERSHIP: Final = "/ui/confirm-membership"
 ANSWERS: Final = "/ui/answers"
 PASSKEY_OFFER: Final = "/ui/passkey-offer"
+PASSKEY_UPGRADE: Final = "/ui/passkey-upgrade"
 ACCEPT_TERMS: Final = "/ui/accept-terms"
 FORGOTTEN: Final = "/ui/forgot-password"
 CHECK_MAIL: Final = "/ui/check-mail"
@@ -82,6 +83,9 @@ TO_APPLICATION: Final = "to_application"
 """A key in the request of a flow to the account pages: an address of our own that leads on to an application instead."""
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 _LONGEST_PLACE: Final = 2000
+_CONDITIONAL: Final = "conditional"
+MakesPasskeys = Annotated[Line, msgspec.Meta(pattern=f"^(yes|{_CONDITIONAL})?$")]
+"""Filled in by the script of a page whose browser can make passkeys, perhaps also by itself (conditional create)."""
 # A segment of the path that browsers resolve as "here" or as "one up" (URL Standard).
 _DOT_SEGMENT: Final = re.compile(r"[^?#]*/(?:\.|%2e){1,2}(?:[/?#]|\Z)", re.IGNORECASE)
 
@@ -192,11 +196,12 @@ def speak_as_asked(call: AnyCall, flow: Flow) -> None:
     call.speak_for(flow.branding)
 
 
-def visit(call: AnyCall, postern: Postern, flow: Flow, *, makes_passkeys: bool = False) -> Visit:
-    """`makes_passkeys`: the browser can make passkeys, as the script of the page has found."""
-    makes = makes_passkeys and postern.identity.passkeys.obstacle is None
+def visit(call: AnyCall, postern: Postern, flow: Flow, *, makes_passkeys: str = "") -> Visit:
+    """`makes_passkeys`: whether the browser can make passkeys, as the script of the page has found."""
+    makes = bool(makes_passkeys) and postern.identity.passkeys.obstacle is None
+    upgrades = makes and makes_passkeys == _CONDITIONAL
     others = [one.caller for one in call.request.others or ()]
-    return Visit(flow, browser_secret(call, postern)[0], call.client, call.request.caller, makes, others)
+    return Visit(flow, browser_secret(call, postern)[0], call.client, call.request.caller, makes, upgrades, others)
 
 
 def accounts_here(call: AnyCall, postern: Postern) -> Sequence[BrowserAccount]:
@@ -238,13 +243,14 @@ def _kept_beside(call: AnyCall, postern: Postern, caller: Caller) -> Headers:
 async def go_on(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
     """Runs the continuation of the flow's purpose, for a person who is signed in as the flow wants. A person whose sign-in has found fields
     to ask for meets their page before that, after the pages about terms and about memberships. The page that offers a passkey comes
-    last.
+    last, and before it, where the browser can, the one on which the browser makes one by itself.
     """
     if flow.owes_terms:
         return to(ACCEPT_TERMS, flow)
     if flow.owes_answers or flow.offers_passkey:
         slug = None if flow.purpose is FlowPurpose.ACCOUNT else flow.wanted.organization
-        return await ask_memberships(postern, flow, caller, slug) or to(ANSWERS if flow.owes_answers else PASSKEY_OFFER, flow)
+        offer = PASSKEY_UPGRADE if flow.upgrades else PASSKEY_OFFER
+        return await ask_memberships(postern, flow, caller, slug) or to(ANSWERS if flow.owes_answers else offer, flow)
     return left(call, flow, await CONTINUATIONS[flow.purpose](call, postern, flow, caller))
 
 

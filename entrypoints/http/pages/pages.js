@@ -52,8 +52,13 @@ for (const onward of document.querySelectorAll("[data-seconds]")) {
 
 document.querySelector("form[data-leave]")?.submit();
 
-// A sign-in by a password says whether this browser could make a passkey, so that nobody is offered one in vain.
+// A sign-in by a password says whether this browser could make a passkey, perhaps by itself, so that nobody is offered one in vain. Pages on
+// another host than passkeys belong to can make some only in browsers that know related origins.
 const makesPasskeys = document.querySelector("[data-makes-passkeys]");
 if (makesPasskeys && window.PublicKeyCredential) {
-  PublicKeyCredential.isUserVerifyingPlatformAuthenticatorAvailable?.().then(available => { if (available) makesPasskeys.value = "yes"; }, () => {});
+  const can = PublicKeyCredential.getClientCapabilities?.().catch(() => null);
+  Promise.all([PublicKeyCredential.isUserVerifyingPlatformAuthenticatorAvailable?.(), can]).then(([available, can]) => {
+    if (!available || ("related" in makesPasskeys.dataset && !can?.relatedOrigins)) return;
+    makesPasskeys.value = can?.conditionalCreate ? "conditional" : "yes";
+  }, () => {});
 }

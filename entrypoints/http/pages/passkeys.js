@@ -35,15 +35,18 @@ async function asked(form) {
   return read(await answer.json());
 }
 
-async function used(form, more) {
+async function used(form, more, act = form.dataset.passkey) {
   const publicKey = await asked(form);
-  const credential = await navigator.credentials[form.dataset.passkey]({ publicKey, ...more });
+  const credential = await navigator.credentials[act]({ publicKey, ...more });
   form.elements.credential.value = written(credential);
   form.submit();
 }
 
 // A challenge is valid for five minutes. An open page asks for a new challenge before that.
 const RENEWED_AFTER = 4 * 60 * 1000;
+
+// Browsers answer at once. One that hangs holds nobody up.
+const UPGRADED_WITHIN = 5 * 1000;
 
 // The browser offers passkeys in the field of the address, until `stop` is called.
 function offered(form) {
@@ -71,8 +74,26 @@ for (const one of document.querySelectorAll("[data-passkey-signal]")) {
   window.PublicKeyCredential?.[one.dataset.passkeySignal]?.(JSON.parse(one.dataset.options)).catch(() => {});
 }
 
-for (const form of document.querySelectorAll("form[data-passkey]")) {
-  if (!window.PublicKeyCredential) continue;
+// The browser makes a passkey by itself, if it has just filled in the password. If not, nobody is asked or told, and the page goes on.
+for (const form of document.querySelectorAll("form[data-upgrade]")) {
+  const goOn = () => location.replace(form.dataset.upgrade);
+  const known = window.PublicKeyCredential && window.AbortSignal?.timeout;
+  const waiting = known && { mediation: "conditional", signal: AbortSignal.timeout(UPGRADED_WITHIN) };
+  (known ? used(form, waiting, "create") : Promise.reject()).catch(goOn);
+}
+
+// Pages on another host than passkeys belong to can use them only in browsers that know related origins. Others say so.
+async function isRelated() {
+  const can = await PublicKeyCredential.getClientCapabilities?.();
+  return can?.relatedOrigins === true;
+}
+
+function explained() {
+  for (const other of document.querySelectorAll("[data-without-passkeys]")) other.hidden = true;
+  for (const why of document.querySelectorAll("[data-unrelated]")) why.hidden = false;
+}
+
+function shown(form) {
   form.hidden = false;
   for (const other of document.querySelectorAll("[data-without-passkeys]")) other.hidden = true;
   const told = form.querySelector("[role=alert]");
@@ -93,4 +114,10 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
       if ("offered" in form.dataset) stop = offered(form);
     }
   });
+}
+
+for (const form of document.querySelectorAll("form[data-passkey]")) {
+  if (!window.PublicKeyCredential) continue;
+  if ("related" in form.dataset) isRelated().then(can => can ? shown(form) : explained(), explained);
+  else shown(form);
 }

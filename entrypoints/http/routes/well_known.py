@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import NotFound
+from core.domain.identity.passkeys import RELATED_ORIGINS, Obstacle
 from core.domain.languages import CONSOLE_LANGUAGES
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody, Origins
@@ -53,6 +54,8 @@ _SECURITY: Final = "/.well-known/security.txt"
 _PUBLIC: Final[Statement] = {"caller": ANYONE, "limit": UNLIMITED, "tags": ("operations",), "cache": "public, max-age=3600"}
 _TEXT: Final[Statement] = {**_PUBLIC, "produces": "text/plain; charset=utf-8"}
 _CONTACT: Final[Statement] = {**_TEXT, "refuses": (NotFound,)}
+# Browsers keep nothing of it, and an origin that the operator takes out must soon be out.
+_RELATED: Final[Statement] = {**_PUBLIC, "cache": "public, max-age=300", "refuses": (NotFound,)}
 _LEADING: Final[Statement] = {**_PUBLIC, "status": 303}
 _ICON: Final[Statement] = {**_PUBLIC, "produces": "image/x-icon"}
 
@@ -102,6 +105,27 @@ def get_passkey_endpoints(_call: Call, postern: Postern) -> PasskeyEndpoints:
     """
     at = postern.foundation.public_url
     return PasskeyEndpoints(enroll=at + ADD_PASSKEY, manage=at + PASSKEYS)
+
+
+class RelatedOrigins(msgspec.Struct, frozen=True):
+    """The origins whose pages may use the passkeys of this host (Web Authentication, level 3, section 5.11)."""
+
+    origins: Annotated[Sequence[str], example(["https://login.example.org"])]
+    """The origins of pages that may create and use passkeys."""
+
+
+@endpoint.get(RELATED_ORIGINS, **_RELATED)
+def get_related_origins(_call: Call, postern: Postern) -> RelatedOrigins:
+    """Get the origins that may use the passkeys of this host
+
+    Browsers read this well-known URL on the host that passkeys belong to (`POSTERN_PASSKEY_ID`), when a page on another host requests one
+    of its passkeys. If passkeys belong to the host of the base URL, and `POSTERN_PASSKEY_ORIGINS` names no other origin, the response is
+    404.
+    """
+    party = postern.identity.passkeys.relying_party
+    if isinstance(party, Obstacle) or not party.is_of_several:
+        raise NotFound
+    return RelatedOrigins(party.origins)
 
 
 @endpoint.get("/robots.txt", **_TEXT)

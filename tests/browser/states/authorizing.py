@@ -127,6 +127,12 @@ _OFFER: Final[dict[str, Any]] = {
     "options": "/ui/passkeys/add/options",
     "errors": {},
 }
+_UPGRADE: Final[dict[str, Any]] = {
+    **_FORM,
+    "action": "/ui/passkey-upgrade",
+    "options": "/ui/passkey-upgrade/options",
+    "onward": f"/ui/passkey-offer?flow={_FORM['flow']}",
+}
 _FIELDS_WRONG: Final[dict[str, Any]] = {
     **_FIELDS,
     "errors": {"field-1-2": Words("refusals.field_number")},
@@ -358,6 +364,7 @@ STATES: Final = (
     State("asked for fields", "account/details/answers.html", _FIELDS, ACME),
     State("asked for fields, required and wrong", "account/details/answers.html", _FIELDS_WRONG, FROM_THE_RIGHT),
     State("offered a passkey", "account/factors/passkey_offer.html", _OFFER),
+    State("a passkey that the browser makes by itself", "account/factors/passkey_upgrade.html", _UPGRADE, FROM_THE_RIGHT),
     State(
         "offered a passkey, not made",
         "account/factors/passkey_offer.html",

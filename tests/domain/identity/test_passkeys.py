@@ -56,6 +56,27 @@ def test_who_we_are_follows_from_the_base_url(base_url: str, expected: RelyingPa
     assert relying_party(base_url) == expected
 
 
+def test_the_operator_may_name_another_host_and_further_origins() -> None:
+    old, shop = "https://id.old.example", "https://shop.example"
+    moved = relying_party("https://id.example.org:443", "id.old.example", (old, "https://id.example.org", shop))
+    assert isinstance(moved, RelyingParty)
+    assert (moved.id, moved.origins) == ("id.old.example", ("https://id.example.org", old, shop))
+    assert (moved.is_related, moved.is_of_several, moved.apart) == (True, True, ["https://id.example.org", shop])
+    # A host above ours needs no relation, and one that merely ends alike does.
+    above = relying_party("https://id.example.org", "example.org")
+    assert isinstance(above, RelyingParty)
+    assert (above.is_related, above.is_of_several, above.apart) == (False, True, [])
+    alike = relying_party("https://my-example.org", "example.org")
+    assert isinstance(alike, RelyingParty)
+    assert alike.apart == ["https://my-example.org"]
+    usual = relying_party("https://ID.example.org:8443")
+    assert isinstance(usual, RelyingParty)
+    assert (usual.origins, usual.is_related, usual.is_of_several) == (("https://id.example.org:8443",), False, False)
+    # Pages without a host that is a name, or without https, have no passkeys, whatever they would belong to.
+    assert relying_party("https://192.0.2.1", "id.old.example") is Obstacle.ADDRESS
+    assert relying_party("http://id.example.org", "id.old.example") is Obstacle.INSECURE
+
+
 @pytest.mark.parametrize("obstacle", list(Obstacle))
 def test_each_obstacle_has_its_words(obstacle: Obstacle) -> None:
     refusal = PasskeysUnavailable(obstacle)

@@ -191,6 +191,7 @@ BEFORE_AN_APPLICATION = SAML | {
     "/ui/accept-terms",
     "/ui/passkey-offer",
     "/ui/passkey-offer/passkey",
+    "/ui/passkey-upgrade",
     "/saml/{org_slug}/{service_slug}/authenticate",
     "/saml/sp/{connection_id}/acs",
     "/auth/{provider}/callback",
@@ -200,7 +201,7 @@ BEFORE_AN_APPLICATION = SAML | {
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     """Every declared page allows only our styles, images and scripts, and forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 246 + len(CONSOLE)
+    assert len(pages) == 249 + len(CONSOLE)
     for one in pages:
         assert one.policy is not None
         assert one.policy.scripts in ((), (SELF,))
@@ -222,6 +223,7 @@ async def test_every_page_is_strict(lonely_postern: Postern) -> None:
         *("GET /ui/prove", "POST /ui/prove", "POST /ui/prove/passkey", "GET /ui/passkeys/add", "POST /ui/passkeys/add"),
         *("GET /ui/forgot-password", "POST /ui/forgot-password"),
         *(f"{method} /ui/passkey-offer{step}" for method in ("GET", "POST") for step in ("", "/passkey")),
+        *("GET /ui/passkey-upgrade", "POST /ui/passkey-upgrade"),
     }
     assert {one.policy.connections for one in pages if one.policy is not None} == {(), (SELF,)}
     # A form on these pages leads to an application, and no policy can name all applications' addresses.

@@ -20,8 +20,10 @@ async def test_nobody_is_offered_a_passkey_in_the_flow_of_somebody_else(user: UU
     nothing: Any = None
     flow: Any = SimpleNamespace(user=ADA)
     caller: Any = SimpleNamespace(user=user, impersonator=impersonator)
-    with pytest.raises(FlowOver):
-        await PasskeyOffers(nothing, nothing, nothing).make(flow, caller)
+    offers = PasskeyOffers(nothing, nothing, nothing, nothing)
+    for ask in (offers.make(flow, caller), offers.begin_upgrade(flow, caller), offers.upgrade(flow, caller, nothing, nothing)):
+        with pytest.raises(FlowOver):
+            await ask
 
 
 async def test_a_session_that_has_ended_meanwhile_accepts_no_terms() -> None:

@@ -33,6 +33,8 @@ _OWES_ANSWERS: Final = "owes_answers"
 """A key in the column `wanted`: whether a page may have fields to ask the person for."""
 _OFFERS_PASSKEY: Final = "offers_passkey"
 """A key in the column `wanted`: whether a page is to offer a passkey."""
+_UPGRADES: Final = "upgrades_passkey"
+"""A key in the column `wanted`: whether the browser may make a passkey by itself before that."""
 _OFFERED: Final = "passkey_was_offered"
 """A key in the column `wanted`: whether a page has offered a passkey."""
 _ACCOUNT: Final = "account"
@@ -95,6 +97,7 @@ class FlowRow(Frozen):
             sign_in_is_logged=self.flow_wanted.get(_IS_LOGGED, False),
             owes_answers=self.flow_wanted.get(_OWES_ANSWERS, False),
             offers_passkey=self.flow_wanted.get(_OFFERS_PASSKEY, False),
+            upgrades=self.flow_wanted.get(_UPGRADES, False),
             owes_terms=self.flow_wanted.get(_OWES_TERMS, False),
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
@@ -145,6 +148,10 @@ def _kept(wanted: Wanted) -> Mapping[str, Json]:
 
 def _chosen(account: UserId | None) -> Mapping[str, Json]:
     return {} if account is None else {_ACCOUNT: str(account)}
+
+
+def _offer_parameters(flow: FlowId, user: UserId, at: datetime) -> Mapping[str, Any]:
+    return {"id": flow, "user": user, "at": at, "before": at - OFFERED_AGAIN_AFTER, "owed": _OFFERS_PASSKEY, "noted": _OFFERED}
 
 
 def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
@@ -199,8 +206,10 @@ class FlowRows(OnStatements):
         owes_answers: bool = False,
         owes_terms: bool = False,
         offers_passkey: bool = False,
+        upgrades: bool = False,
     ) -> None:
-        noted = {_IS_LOGGED: is_logged, _OWES_ANSWERS: owes_answers, _OWES_TERMS: owes_terms, _OFFERS_PASSKEY: offers_passkey}
+        asked = {_OWES_ANSWERS: owes_answers, _OWES_TERMS: owes_terms, _OFFERS_PASSKEY: offers_passkey, _UPGRADES: upgrades}
+        noted = {_IS_LOGGED: is_logged, **asked}
         way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider, **{name: True for name, holds in noted.items() if holds}})
         parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, "way": way}
         await self._statements.tell_along(_SIGN_IN, parameters)
@@ -209,8 +218,10 @@ class FlowRows(OnStatements):
         await self._statements.tell(_HAVE_ANSWERED, {"id": flow, "owed": _OWES_ANSWERS})
 
     async def offer_passkey(self, flow: FlowId, user: UserId, at: datetime) -> bool:
-        parameters = {"id": flow, "user": user, "at": at, "before": at - OFFERED_AGAIN_AFTER, "owed": _OFFERS_PASSKEY, "noted": _OFFERED}
-        return only(await self._statements.ask(AnswerRow, _OFFER_PASSKEY, parameters)).yes
+        return only(await self._statements.ask(AnswerRow, _OFFER_PASSKEY, _offer_parameters(flow, user, at))).yes
+
+    async def may_offer_passkey(self, flow: FlowId, user: UserId, at: datetime) -> bool:
+        return only(await self._statements.ask(AnswerRow, _MAY_OFFER_PASSKEY, _offer_parameters(flow, user, at))).yes
 
     async def answer_offer(self, flow: FlowId, user: UserId, at: datetime, *, never_again: bool = False) -> None:
         if never_again:
@@ -301,26 +312,36 @@ _SIGN_IN: Final = """
 
 _HAVE_ANSWERED: Final = "update flows set wanted = wanted - %(owed)s::text where id = %(id)s"
 
-# Of two flows of one person at once, the second waits for the row of the person, and finds that the first has offered one.
-_OFFER_PASSKEY: Final = """
-    with flow as (
+# The flow whose person may be offered a passkey, as long as the person has none.
+_OFFERING: Final[LiteralString] = """flow as (
              select id, wanted ? %(noted)s::text as was_offered
                from flows
               where id = %(id)s and user_id = %(user)s and signed_in_at is not null and wanted ? %(owed)s::text
                 and not exists (select from passkeys where passkeys.user_id = %(user)s)
-         ),
+         )"""
+
+_IS_DUE: Final[LiteralString] = """users.id = %(user)s and not flow.was_offered and users.passkey_offers_ended_at is null
+                and (users.passkey_offered_at is null or users.passkey_offered_at <= %(before)s)"""
+
+# Of two flows of one person at once, the second waits for the row of the person, and finds that the first has offered one.
+_OFFER_PASSKEY: Final[LiteralString] = f"""
+    with {_OFFERING},
          due as (
              update users
                 set passkey_offered_at = %(at)s
                from flow
-              where users.id = %(user)s and not flow.was_offered and users.passkey_offers_ended_at is null
-                and (users.passkey_offered_at is null or users.passkey_offered_at <= %(before)s)
+              where {_IS_DUE}
           returning flow.id
          ),
          noted as (
              update flows set wanted = wanted || jsonb_build_object(%(noted)s::text, true) from due where flows.id = due.id
          )
   select exists (select from due) or exists (select from flow where was_offered) as yes
+"""
+
+_MAY_OFFER_PASSKEY: Final[LiteralString] = f"""
+    with {_OFFERING}
+  select exists (select from flow where was_offered) or exists (select from flow, users where {_IS_DUE}) as yes
 """
 
 # Only whom a page has asked can want no more of it.

@@ -12,17 +12,27 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, proof_digest
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, Preauthentication
-from core.domain.identity.passkeys import NOBODY, Assertion, Ceremony, PasskeyChallengeOver
+from core.domain.identity.passkeys import (
+    NOBODY,
+    Assertion,
+    Ceremony,
+    CreationOptions,
+    Passkey,
+    PasskeyChallengeOver,
+    PasskeyRegistration,
+)
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.sessions import PLATFORM, Application, Context, OpenedSession, Session, TokenUse
 from core.domain.identity.sign_in import AwaitingSecondFactor, Preauthenticated, ServiceName, SignedIn, preauthentication_claims
 from core.domain.identity.upstream.providers import own_provider_of
 from core.domain.key_proofs import KeyThumbprint
 from core.domain.mail import Email
+from core.domain.record.events import Actor
 from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
+from core.usecases.identity.passkeys import Passkeys, passkey_not_offered
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission, Admitted, Arrived, SignInEnded
@@ -342,6 +352,7 @@ class _InBrowser(Frozen):
             await uow.directory_sessions.keep(session, arrived.visit, now)
         owes_answers, is_logged = arrived.confirmed.owes_answers, arrived.log_place.service is not None
         owes_terms, offers_passkey = bool(arrived.confirmed.terms), arrived.confirmed.offers_passkey
+        upgrades = offers_passkey and self.visit.upgrades
         await uow.flows.sign_in(
             self.flow,
             user,
@@ -354,6 +365,7 @@ class _InBrowser(Frozen):
             owes_answers=owes_answers,
             owes_terms=owes_terms,
             offers_passkey=offers_passkey,
+            upgrades=upgrades,
         )
         flow = replace(
             self.visit.flow,
@@ -365,6 +377,7 @@ class _InBrowser(Frozen):
             sign_in_is_logged=is_logged,
             owes_answers=owes_answers,
             offers_passkey=offers_passkey,
+            upgrades=upgrades,
             owes_terms=owes_terms,
             proof_digest=self.digest,
         )
@@ -408,16 +421,30 @@ class _InBrowser(Frozen):
 
 class PasskeyOffers(Frozen):
     unit_of_work: UnitOfWorkFactory
+    passkeys: Passkeys
     reauthentication: Reauthentication
     clock: Clock
+
+    async def begin_upgrade(self, flow: Flow, caller: Caller) -> CreationOptions:
+        """What a browser needs to make a passkey by itself, where the page would offer one. It is no offer yet, so a refusal uses no pause.
+        Raises `FlowOver`, `Conflict` for a proof that has grown old, and the errors of `Passkeys.begin`.
+        """
+        await self._require_fresh(flow, caller)
+        return await self.passkeys.begin(caller, upgrading=flow.id)
+
+    async def upgrade(self, flow: Flow, caller: Caller, given: PasskeyRegistration, actor: Actor) -> Passkey:
+        """Adds the passkey that the browser has made by itself. Raises `FlowOver`, `Conflict` for a proof that has grown old, and the
+        errors of `Passkeys.add`.
+        """
+        await self._require_fresh(flow, caller)
+        return await self.passkeys.add(caller, given, "", actor, upgrading=flow.id)
 
     async def make(self, flow: Flow, caller: Caller) -> bool:
         """Whether the page has something to offer, which counts as the offer of these thirty days. Nobody is offered what they would have
         to prove themselves for once more. False ends the offer in this flow. Raises `FlowOver` for a flow that another person has signed
         in by.
         """
-        if flow.user != caller.user or caller.impersonator is not None:
-            raise FlowOver
+        _require_own(flow, caller)
         now, proved = self.clock.now(), await self._has_proved(caller)
         async with self.unit_of_work() as uow:
             offered = proved and await uow.flows.offer_passkey(flow.id, caller.user, now)
@@ -432,9 +459,19 @@ class PasskeyOffers(Frozen):
             await uow.flows.answer_offer(flow.id, caller.user, self.clock.now(), never_again=never_again)
             await uow.commit()
 
+    async def _require_fresh(self, flow: Flow, caller: Caller) -> None:
+        _require_own(flow, caller)
+        if not await self._has_proved(caller):
+            raise passkey_not_offered()
+
     async def _has_proved(self, caller: Caller) -> bool:
         try:
             await self.reauthentication.require(caller, StepUp.ACCOUNT)
         except ReauthenticationRequired:
             return False
         return True
+
+
+def _require_own(flow: Flow, caller: Caller) -> None:
+    if flow.user != caller.user or caller.impersonator is not None:
+        raise FlowOver

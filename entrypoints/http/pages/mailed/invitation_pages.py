@@ -3,7 +3,7 @@ without scripts. A person who comes by the mail of our own server, and whose acc
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -43,6 +43,7 @@ from entrypoints.http.pages.flows import (
     PASSWORD,
     SECOND_FACTOR,
     AnyCall,
+    MakesPasskeys,
     Page,
     browser_secret,
     signed_in,
@@ -72,7 +73,7 @@ class FirstPasswordForm(FlowForm, frozen=True, kw_only=True):
     token: Token = Token("")
     name: Line = ""
     password: Password = Password("")
-    makes_passkeys: Annotated[Line, msgspec.Meta(pattern="^(yes)?$")] = ""
+    makes_passkeys: MakesPasskeys = ""
     """Filled in by the script of the page, if the browser can make passkeys."""
 
 
@@ -257,7 +258,7 @@ async def _signed_in(call: AnyCall, postern: Postern, offer: InvitationOffer, fo
     flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, wanted, email=email.address)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_password(
-            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), email, form.password
+            visit(call, postern, flow, makes_passkeys=form.makes_passkeys), email, form.password
         )
     except ProviderRequired as refusal:
         return await at_provider(call, postern, flow, refusal)

@@ -48,6 +48,7 @@ from entrypoints.http.pages.flows import (
     SECOND_FACTOR,
     AnyCall,
     FlowLink,
+    MakesPasskeys,
     Page,
     begin,
     browser_secret,
@@ -91,14 +92,13 @@ class AddressForm(FlowForm, frozen=True, kw_only=True):
 class PasswordForm(PuzzleForm, frozen=True, kw_only=True):
     email: Line = ""
     password: Password = Password("")
-    makes_passkeys: _Flag = ""
-    """Filled in by the script of a page whose browser can make passkeys."""
+    makes_passkeys: MakesPasskeys = ""
 
 
 class CodeForm(FlowForm, frozen=True, kw_only=True):
     code: Line = ""
     trust_device: _Flag = ""
-    makes_passkeys: _Flag = ""
+    makes_passkeys: MakesPasskeys = ""
 
 
 @page.get(SIGN_IN, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
@@ -122,8 +122,8 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
     browser, headers = browser_secret(call, postern)
     await postern.identity.journeys.refresh_offers()
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.leads_on()
-    words, offers = shipped_pages().words, tuple(offered(postern, None, link.to))
-    parts = _first_page(call.language, words, link.to, offers, passkeys=passkeys, registers=registers)
+    spoken, offers = (shipped_pages().words, shipped_pages().passkeys_elsewhere), tuple(offered(postern, None, link.to))
+    parts = _first_page(call.language, spoken, link.to, offers, passkeys=passkeys, registers=registers)
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
 
 
@@ -186,7 +186,7 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         if flow.signed_in_at is None:
             await asked.check(form)
         entered = await postern.identity.browser_sessions.sign_in_with_password(
-            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), Email(form.email), form.password
+            visit(call, postern, flow, makes_passkeys=form.makes_passkeys), Email(form.email), form.password
         )
     except FlowOver:
         return await once_over(call, postern, flow)
@@ -290,7 +290,7 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
     flow = await flow_of(call, postern, form.flow)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_second_factor(
-            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), form.code, trust_device=bool(form.trust_device)
+            visit(call, postern, flow, makes_passkeys=form.makes_passkeys), form.code, trust_device=bool(form.trust_device)
         )
     except SignInEnded as refusal:
         # The flow still has the address, but the first proof no longer counts.
@@ -399,10 +399,16 @@ def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal,
 
 @lru_cache(maxsize=64)
 def _first_page(
-    language: Language, _words: InstallationWords, place: str, offers: tuple[ProviderButton, ...], *, passkeys: bool, registers: bool
+    language: Language,
+    _spoken: tuple[InstallationWords, str],
+    place: str,
+    offers: tuple[ProviderButton, ...],
+    *,
+    passkeys: bool,
+    registers: bool,
 ) -> list[bytes]:
     """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it for
-    these texts of the installation.
+    these texts of the installation, and for the host that passkeys belong to.
     """
     shown = _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys, registers=registers)
     return shown.split(_TOKEN_PLACE.encode())

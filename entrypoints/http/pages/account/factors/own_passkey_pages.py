@@ -24,7 +24,19 @@ from entrypoints.http.pages import device_in, shipped_pages
 from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, Done, ask, back_to, details_signals, show
 from entrypoints.http.pages.authorization.authorization_pages import advice
 from entrypoints.http.pages.declaring import IN_POPUP_WITH_PASSKEYS, WITH_FORM, WITH_PASSKEYS, page
-from entrypoints.http.pages.flows import NO_ERRORS, PASSKEY_OFFER, AnyCall, FlowLink, Page, even_twice, flow_of, go_on, left
+from entrypoints.http.pages.flows import (
+    NO_ERRORS,
+    PASSKEY_OFFER,
+    PASSKEY_UPGRADE,
+    AnyCall,
+    FlowLink,
+    Page,
+    even_twice,
+    flow_of,
+    go_on,
+    left,
+    place_in,
+)
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
 from entrypoints.http.passkeys import PasskeySignal, RegistrationCredential, accepted_signals, creation_options, maker_named
@@ -205,6 +217,7 @@ def _ask(call: AnyCall, postern: Postern, passkey: Passkey, refusal: Refusal | N
 
 
 _MADE: Final = f"{PASSKEY_OFFER}/passkey"
+_UPGRADE_OPTIONS: Final = f"{PASSKEY_UPGRADE}/options"
 _NEVER: Final = "never"
 _REFUSES: Final = (FlowOver,)
 
@@ -218,6 +231,72 @@ class OfferedPasskeyForm(BoundForm, frozen=True, kw_only=True):
     flow: Line = ""
     credential: Lines = ""
     """The browser's new credential, as JSON."""
+
+
+@page.get(PASSKEY_UPGRADE, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP_WITH_PASSKEYS, advice=advice, refuses=_REFUSES)
+async def show_passkey_upgrade(call: Call[None, FlowLink], postern: Postern) -> Page:
+    """Let the browser make a passkey by itself after a sign-in by a password, before anybody is offered one
+
+    The page shows nothing that is not true without a script: it leads on to the offer.
+    """
+    flow = await flow_of(call, postern, call.query.flow)
+    onward = place_in(flow, PASSKEY_OFFER)
+    if not flow.upgrades:
+        return redirect(onward)
+    content = shipped_pages().page(
+        "account/factors/passkey_upgrade.html",
+        call.language,
+        brand=flow.branding,
+        action=PASSKEY_UPGRADE,
+        options=_UPGRADE_OPTIONS,
+        onward=onward,
+        flow=str(flow.id),
+        form_token=token_for(BROWSER, call.request, postern),
+    )
+    return Answer(content, 200)
+
+
+@page.post(_UPGRADE_OPTIONS, caller=BROWSER, limit=CREDENTIALS, refuses=(BadRequest, Conflict, FlowOver))
+async def passkey_upgrade_options(call: Call[OfferedPasskeyForm], postern: Postern) -> Answer[bytes]:
+    """Give the script what a browser needs to make a passkey by itself"""
+    flow = await flow_of(call, postern, call.body.flow)
+    return as_json(creation_options(await postern.identity.passkey_offers.begin_upgrade(flow, call.caller), POSTERN.name))
+
+
+@page.post(
+    PASSKEY_UPGRADE,
+    caller=BROWSER,
+    limit=CREDENTIALS,
+    policy=IN_POPUP_WITH_PASSKEYS,
+    advice=advice,
+    refuses=(*_REFUSES, RateLimited),
+)
+async def add_upgraded_passkey(call: Call[OfferedPasskeyForm], postern: Postern) -> Page:
+    """Add the passkey that the browser has made by itself, and go on
+
+    A passkey that cannot be added leads to the page that offers one, and so does a proof that has grown old: nobody is asked for another.
+    """
+    form, offers = call.body, postern.identity.passkey_offers
+
+    async def made(flow: Flow) -> Page:
+        try:
+            given = read(form.credential, RegistrationCredential).registration()
+            await offers.upgrade(flow, call.caller, given, call.actor)
+        except (BadRequest, Conflict):
+            if not await _was_just_added(call, postern):
+                return redirect(place_in(flow, PASSKEY_OFFER))
+        await offers.answer(flow, call.caller)
+        return await go_on(call, postern, _over(flow), call.caller)
+
+    return await even_twice(call, postern, form.flow, made)
+
+
+async def _was_just_added(call: Call[OfferedPasskeyForm], postern: Postern) -> bool:
+    try:
+        given = read(call.body.credential, RegistrationCredential).registration()
+    except BadRequest:
+        return False
+    return await postern.identity.passkeys.was_just_added(call.caller.user, given)
 
 
 @page.get(PASSKEY_OFFER, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP_WITH_PASSKEYS, advice=advice, refuses=_REFUSES)
