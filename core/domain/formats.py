@@ -1,4 +1,4 @@
-"""Forms of data: JSON and its times, tables as files, dates in HTTP.
+"""Forms of data: JSON and its times, tables as files, dates in HTTP, parameters of addresses.
 
 The type of JSON values, fields as JSON, and the form of times in JSON.
 
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
 
 Scalar = str | int | float | bool | None
 Json = Scalar | Sequence["Json"] | Mapping[str, "Json"]
@@ -90,3 +91,9 @@ def http_date(text: str, now: datetime) -> datetime | None:
         return datetime(year, month, int(found["day"]), int(found["hour"]), int(found["minute"]), second, tzinfo=UTC)
     except ValueError:
         return None
+
+
+def with_parameters(address: str, **said: str) -> str:
+    """A registered address with what we tell there, after the parameters that it has."""
+    parts, text = urlsplit(address), urlencode(said)
+    return parts._replace(query=f"{parts.query}&{text}" if parts.query else text).geturl()

@@ -93,5 +93,6 @@ def lines(seen: RegisteredService) -> list[tuple[str, str]]:
         *((("redirect URIs", "none"),) if not service.redirect_uris else ()),
         *(("redirect URIs" if at == 0 else "", uri) for at, uri in enumerate(service.redirect_uris)),
         ("activation", service.device_activation_uri or "none"),
+        ("starts sign-in", service.initiate_login_uri or "none"),
         ("created", moment(service.created_at)),
     ]

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from entrypoints.http.pages.console.organization.applications.making import (
     CHOSEN,
+    LOCAL,
     ApplicationValues,
     Framework,
     FrameworkLines,
@@ -101,6 +102,7 @@ def _guide(framework: Framework) -> Iterator[str]:
     yield "## 1. Create the application\n"
     yield f"In the console of your organization, open **Applications** and choose **Create application**. Select **{framework.name}**"
     yield f"and enter a name. The redirect URI is filled in: `{framework.address}`."
+    yield f"So is the initiate login URI, where **Open** starts the sign-in: `{LOCAL}{framework.initiates_at}`."
     yield "The next page shows the code of this guide with your own values, and **Copy all** copies it as one command.\n"
     yield "## 2. Install\n"
     yield "Run this in an empty directory. The variables contain the credentials of the application:\n"
@@ -121,7 +123,7 @@ def _guide(framework: Framework) -> Iterator[str]:
     yield "- **Use `sub` as the key of your own data.** It is the permanent ID of the user; an email address can change."
     yield f"- {page.onward}"
     yield f"- {_CLAIMS}"
-    yield "- If the application has another URL, register its redirect URI in the console, and set `APP_URL` if the code reads it."
+    yield "- If the application has another URL, change both URIs in the console, and set `APP_URL` if the code reads it."
     yield ""
 
 

@@ -16,6 +16,7 @@ from core.domain.federation.backchannel_requests import NewBackchannelRequest, O
 from core.domain.federation.logouts import LogoutNotice
 from core.domain.federation.oauth.authorization_codes import Claim, Contended, EarlierUse, Issue, NewCode, Opening, Redeemed, Untargeted
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
+from core.domain.federation.oauth.authorizations import LookedAfter
 from core.domain.federation.oauth.client_documents import DocumentService, DocumentTarget, KeptDocument
 from core.domain.federation.oauth.clients import ClientCredentials, RegisteredClient, UsedAssertion
 from core.domain.federation.oauth.consents import AgentGrant, AgentReach, ApplicationAccess, Consent, ConsentedService, UnplacedClient
@@ -145,6 +146,9 @@ class AuthorizationRefusalStore(Protocol):
 
     async def list_of_api(self, organization: OrganizationId, api: ResourceServerId) -> Sequence[DocumentRefusal] | None:
         """Newest first. None when the organization has no such API."""
+
+    async def find_looked_after(self, client: ClientId, user: UserId) -> LookedAfter | None:
+        """The service with this client id. None when the person may not read its refusals, or there is no such service."""
 
 
 class AwaitedSignInStore(Protocol):

@@ -10,6 +10,8 @@ from tests.browser.checks import contrast_findings, require_keyboard, require_so
 
 TAGS = sorted({one.tags[0] for one in ROUTES})
 NARROWEST = 320
+MOST_PIXELS = 8000
+"""Of the contents in a wide window, before anything is unfolded."""
 SHOWN = "[...document.querySelectorAll('.operations li')].filter((one) => !one.hidden).length"
 
 
@@ -148,6 +150,47 @@ async def test_an_example_is_copied(scripted_page: Page) -> None:
         )
         assert str(await page.evaluate("globalThis.copied")).startswith(begins)
     await require_sound(page)
+
+
+# A line that goes beyond its block, and a button that is not within one.
+CUT_OFF = """[...document.querySelectorAll('pre.example')].filter(one => one.scrollWidth > one.clientWidth).map(one => one.innerText)"""
+OUTSIDE = """[...document.querySelectorAll('.copy')].filter(one => {
+  const [button, block] = [one, one.closest('pre') || document.body].map(each => each.getBoundingClientRect());
+  const beside = button.left < block.left || button.right > block.right;
+  return block === document.body || beside || button.top < block.top || button.bottom > block.bottom;
+}).length"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_no_line_is_cut_off_and_each_button_is_within_its_block(scripted_page: Page, width: int) -> None:
+    page = scripted_page
+    await page.show(width=width)
+    for place in ("/docs", "/docs/services", "/docs/guides/start-nextjs", "/docs/guides/workloads-github-actions"):
+        await page.open(place)
+        await unfold(page)
+        assert await page.evaluate("document.querySelectorAll('pre.example > .copy').length > 0"), place
+        assert await page.evaluate(CUT_OFF) == [], place
+        assert await page.evaluate(OUTSIDE) == 0, place
+        assert await page.overflow() == 0, place
+
+
+async def test_the_contents_are_chapters(plain_page: Page) -> None:
+    """Without scripts, too, a topic and a folder of guides unfold by a press."""
+    page = plain_page
+    await page.open("/docs")
+    assert int(await page.evaluate("document.documentElement.scrollHeight")) < MOST_PIXELS
+    assert "Create a team" not in await page.text()
+    await page.evaluate("document.querySelector('#tag-teams > summary').click()")
+    assert "Create a team" in await page.text()
+    await page.evaluate("document.querySelector('#guides-proxies > summary, #guides > details > summary').click()")
+    await page.follow("Guides")
+    assert (await page.place()).endswith("/docs/guides")
+    await require_sound_in_any_window(page)
+
+
+async def test_an_address_of_before_still_opens_what_it_names(scripted_page: Page) -> None:
+    await scripted_page.open("/docs#create_team")
+    assert await scripted_page.evaluate("document.getElementById('tag-teams').open")
 
 
 GUIDES = (

@@ -52,6 +52,7 @@ NO_PAGES: Final = {
     "documentation/parts.html",
     "documentation/contents.html",
     "documentation/guide.html",
+    "documentation/guides.html",
     "documentation/chapter.html",
     "documentation/errors.html",
     "account/frame.html",

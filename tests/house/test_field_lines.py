@@ -34,6 +34,7 @@ ABOVE: Final[Mapping[str, str]] = {
     "session_lifetime_hours": "an organization's rules have it by the same name, and count here",
     "frontchannel_logout_uri": _BY_DOCUMENT,
     "frontchannel_logout_session_required": _BY_DOCUMENT,
+    "initiate_login_uri": _BY_DOCUMENT,
     "assertion_audience": _ARRIVES,
 }
 MOST_WITH_A_REASON: Final = 2 * BAR

@@ -108,6 +108,7 @@ everybody                         POST   /auth/{provider}/callback
 everybody                         GET    /docs
 everybody                         GET    /docs/errors
 everybody                         POST   /docs/errors
+everybody                         GET    /docs/guides
 everybody                         GET    /docs/guides/{guide}
 everybody                         GET    /docs/{chapter}
 everybody                         GET    /invitations/accept

@@ -43,9 +43,9 @@ class RedirectUriScene(Cast):
             assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), (service_type, said)
             assert answer.json()["error"].startswith(complaint), (service_type, said)
 
-    def kept(self) -> set[tuple[str, tuple[str, ...], str | None]]:
-        rows = self.people.rows("select slug, redirect_uris, device_activation_uri from services")
-        return {(row["slug"], tuple(row["redirect_uris"]), row["device_activation_uri"]) for row in rows}
+    def kept(self) -> set[tuple[str, tuple[str, ...], str | None, str | None]]:
+        rows = self.people.rows("select slug, redirect_uris, device_activation_uri, initiate_login_uri from services")
+        return {(row["slug"], tuple(row["redirect_uris"]), row["device_activation_uri"], row["initiate_login_uri"]) for row in rows}
 
 
 @pytest.fixture
@@ -72,21 +72,23 @@ async def test_no_hostile_redirect_uri_is_registered(scene: RedirectUriScene) ->
     assert scene.kept() == before
 
 
-async def test_no_hostile_activation_page_is_registered(scene: RedirectUriScene) -> None:
+async def test_no_hostile_page_is_registered(scene: RedirectUriScene) -> None:
     before = scene.kept()
     # A scheme of an application's own opens no page, so it is hostile here for phones too.
     for hostile in (*ALWAYS, *FOR_THE_WEB):
         await scene.is_refused(ServiceType.MOBILE, {"device_activation_uri": hostile}, "device_activation_uri: ")
+        await scene.is_refused(ServiceType.MOBILE, {"initiate_login_uri": hostile}, "initiate_login_uri: ")
     assert scene.kept() == before
 
 
 async def test_a_good_one_is_kept_and_given_back_byte_for_byte(scene: RedirectUriScene) -> None:
     for service_type in MADE:
         good = [*GOOD, *(() if service_type.is_confidential else GOOD_ON_A_PHONE)]
-        answer = await scene.ask("PATCH", f"/{service_type}", {"redirect_uris": good, "device_activation_uri": good[5]})
+        said = {"redirect_uris": good, "device_activation_uri": good[5], "initiate_login_uri": good[5]}
+        answer = await scene.ask("PATCH", f"/{service_type}", said)
         assert answer.status == 200, answer.body
-        assert answer.json()["redirect_uris"] == good
-        assert (service_type.value, tuple(good), good[5]) in scene.kept()
+        assert {name: answer.json()[name] for name in said} == said
+        assert (service_type.value, tuple(good), good[5], good[5]) in scene.kept()
 
 
 async def test_nothing_is_read_past_the_end_of_a_list(scene: RedirectUriScene) -> None:

@@ -25,6 +25,7 @@ from adapters.postgres.identity.sessions.parts import (
 from adapters.postgres.identity.terms import terms_due
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order, first, tell, tell_together
+from adapters.postgres.tenancy.roles import RELATIONS_OF_MEMBER
 from adapters.postgres.ties import counts_for, is_own_member
 from core.domain.branding import logo_path
 from core.domain.federation.authorization_refusals import (
@@ -42,7 +43,7 @@ from core.domain.federation.authorization_refusals import (
     registered_for,
 )
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
-from core.domain.federation.oauth.authorizations import Registered
+from core.domain.federation.oauth.authorizations import LookedAfter, Registered
 from core.domain.federation.oauth.consents import UnplacedClient
 from core.domain.federation.oauth.refusals import RefusalReason, reason_in_words
 from core.domain.formats import Json
@@ -58,6 +59,7 @@ from core.domain.identifiers import (
 )
 from core.domain.identity.callers import Caller
 from core.domain.services.services import ServiceType, SignInPolicy
+from core.domain.tenancy.roles import Capability, relations_with
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.frozen import Frozen, json_of, replace, shared, values_of
 from ports.federation.oauth import AuthorizationEncounter
@@ -371,6 +373,21 @@ class PostgresAuthorizationRefusals:
     async def list_of_api(self, organization: OrganizationId, api: ResourceServerId) -> Sequence[DocumentRefusal] | None:
         parameters = {"organization": organization, "api": api, "most": MOST_REFUSALS}
         return listed(await ask(self._pool, _document, _LIST_DOCUMENTS, parameters))
+
+    async def find_looked_after(self, client: ClientId, user: UserId) -> LookedAfter | None:
+        parameters = {"client": storable_text(client), "user": user, "may": list(relations_with(Capability.SERVICES_MANAGE))}
+        return first(await ask(self._pool, LookedAfter, _LOOKED_AFTER, parameters))
+
+
+# The capability of the endpoint that lists them.
+_LOOKED_AFTER: Final[LiteralString] = f"""
+    select wanted.slug as organization_slug, services.slug as service_slug
+      from services
+      join organizations as wanted on wanted.id = services.org_id and wanted.status = 'active'
+      join memberships on memberships.org_id = wanted.id and memberships.user_id = %(user)s
+      join users on users.id = memberships.user_id and users.deactivated_at is null
+     where services.oauth_client_id = %(client)s and {counts_for()} and {RELATIONS_OF_MEMBER} && %(may)s::text[]
+"""
 
 
 def _document(*, id: UUID | None, **columns: Any) -> DocumentRefusal | None:  # noqa: A002 - the noun's own word

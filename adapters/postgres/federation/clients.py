@@ -353,6 +353,7 @@ def _described(service: Service, digest: bytes) -> Mapping[str, Any]:
         "binds_tokens": service.dpop_bound_access_tokens,
         "frame": service.frontchannel_logout_uri,
         "frame_names_session": service.frontchannel_logout_session_required,
+        "initiates_at": service.initiate_login_uri,
         "digest": digest,
         "at": service.updated_at,
     }
@@ -441,10 +442,10 @@ _UNUSED: Final[LiteralString] = f"""
 _ADD: Final = """
     insert into all_services (id, org_id, slug, name, service_type, client_id, kept_client_id, redirect_uris, jwks, jwks_uri,
                               jwks_fetched_at, document_digest, assertion_audience, is_agent, dpop_bound_access_tokens, created_at,
-                              updated_at, frontchannel_logout_uri, frontchannel_logout_session_required)
+                              updated_at, frontchannel_logout_uri, frontchannel_logout_session_required, initiate_login_uri)
     values (%(id)s, %(organization)s, %(slug)s, %(name)s, 'metadata', gen_random_uuid(), %(client)s, %(redirect_uris)s, %(jwks)s,
             %(jwks_uri)s, case when %(jwks_uri)s::text is not null then 'epoch'::timestamptz end, %(digest)s, 'issuer', true,
-            %(binds_tokens)s, %(at)s, %(at)s, %(frame)s, %(frame_names_session)s)
+            %(binds_tokens)s, %(at)s, %(at)s, %(frame)s, %(frame_names_session)s, %(initiates_at)s)
 """
 
 _DESCRIBE: Final = """
@@ -457,7 +458,7 @@ _DESCRIBE: Final = """
                else 'epoch'::timestamptz
            end,
            frontchannel_logout_uri = %(frame)s, frontchannel_logout_session_required = %(frame_names_session)s,
-           updated_at = %(at)s
+           initiate_login_uri = %(initiates_at)s, updated_at = %(at)s
      where id = %(id)s and deleted_at is null and (name, document_digest) is distinct from (%(name)s::text, %(digest)s::bytea)
  returning id
 """

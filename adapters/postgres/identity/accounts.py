@@ -346,6 +346,7 @@ def _application(one: Mapping[str, Any]) -> StartedApplication:
         one["organization"],
         None if one["last_used_at"] is None else datetime.fromisoformat(one["last_used_at"]),
         f"/ui/open/{one['org_slug']}/{one['slug']}" if one["saml"] else origin_of(one["redirect_uri"] or ""),
+        one["initiates_at"],
     )
 
 
@@ -476,7 +477,8 @@ _SUMMARY: Final[LiteralString] = f"""
 _APPLICATIONS: Final[LiteralString] = f"""
                select jsonb_build_object('name', services.name, 'slug', services.slug, 'organization', organizations.name,
                                          'org_slug', organizations.slug, 'last_used_at', used.last_login_at,
-                                         'redirect_uri', services.redirect_uris[1], 'saml', by_saml.is_on) as application
+                                         'redirect_uri', services.redirect_uris[1], 'saml', by_saml.is_on,
+                                         'initiates_at', services.initiate_login_uri) as application
                  from (
                           select service_id from service_users where user_id = %(user)s and last_login_at is not null
                            union

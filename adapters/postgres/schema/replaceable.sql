@@ -1,4 +1,4 @@
--- edition 16
+-- edition 17
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -26,7 +26,7 @@ create or replace view services as
            backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata,
            assertion_audience, access_token_alg, kept_client_id, coalesce(kept_client_id, client_id::text) as oauth_client_id,
            is_agent, agent_since, session_lifetime_hours, session_idle_minutes, most_sessions, dpop_bound_access_tokens,
-           frontchannel_logout_uri, frontchannel_logout_session_required, profile, logo_digest
+           frontchannel_logout_uri, frontchannel_logout_session_required, profile, logo_digest, initiate_login_uri
       from all_services
      where deleted_at is null;
 

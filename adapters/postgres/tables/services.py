@@ -278,6 +278,7 @@ TABLES: Final = (
                 "post_logout_redirect_uris",
                 "backchannel_logout_uri",
                 "frontchannel_logout_uri",
+                "initiate_login_uri",
                 "logo_digest",
             ),
             plain(OPAQUE, "document_digest"),

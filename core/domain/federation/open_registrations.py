@@ -18,11 +18,13 @@ from core.domain.federation.oauth.authorizations import destination, without_por
 from core.domain.federation.oauth.client_documents import READABLE, ClientDocument, client_name
 from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId
 from core.domain.outbound import is_metadata_host
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.clients import LONGEST_OPEN_ID, OPEN_CLIENT_IDS, is_address, redirect_uri
+from core.domain.services.services import own_initiation_address
 from core.frozen import Frozen
 
 GRANTS: Final = (AUTHORIZATION_CODE, REFRESH_TOKEN)
@@ -33,6 +35,8 @@ KEPT_FOR: Final = timedelta(days=365)
 """A replaced key still reads the ids that it has signed: programs keep their client id for good, and many never ask for another."""
 AHEAD: Final = timedelta(minutes=1)
 """A new key signs only when every process has read it."""
+_SAID_NOTHING: Final = (False, None)
+"""What an id that ends early says: its tokens are not bound, and it begins no sign-in that somebody asks for elsewhere."""
 _MAC_BYTES: Final = 16
 _CONTEXT: Final = b"postern open registration\0"
 _ORIGIN: Final = re.compile(rb"http://(?:localhost|127\.0\.0\.1|\[::1\])(?::[1-9][0-9]{0,4})?")
@@ -56,6 +60,7 @@ class OpenRegistration(Frozen, kw_only=True):
     grants: Sequence[str] = ()
     response_types: Sequence[str] = ()
     dpop_bound_access_tokens: bool = False
+    initiates_at: str | None = None
 
 
 class RegistrationKey(Frozen):
@@ -72,6 +77,7 @@ class OpenClient(Frozen):
     redirect_uris: Sequence[str]
     """As the program has sent them."""
     dpop_bound_access_tokens: bool = False
+    initiates_at: str | None = None
 
 
 def opened_registration(given: OpenRegistration, key: RegistrationKey) -> OpenClient:
@@ -90,12 +96,14 @@ def opened_registration(given: OpenRegistration, key: RegistrationKey) -> OpenCl
     name = destination(without_port(uris[0])) if given.name is None else client_name(given.name)
     if name is None:
         raise MetadataRefused(f"client_name: must be {READABLE}")
-    client = _signed(name, tuple(dict.fromkeys(map(without_port, uris))), key, binds_tokens=given.dpop_bound_access_tokens)
+    initiates_at = _initiates_at(given)
+    also = (given.dpop_bound_access_tokens, initiates_at) if initiates_at else (True,) if given.dpop_bound_access_tokens else ()
+    client = _signed(name, tuple(dict.fromkeys(map(without_port, uris))), key, also)
     if len(client) > LONGEST_OPEN_ID:
         raise MetadataRefused(
             "redirect_uris: too long together with the name: the client ID that contains all of it can have at most 1 KiB"
         )
-    return OpenClient(client, name, uris, given.dpop_bound_access_tokens)
+    return OpenClient(client, name, uris, given.dpop_bound_access_tokens, initiates_at)
 
 
 def described_by_id(client: str, keys: Iterable[RegistrationKey]) -> ClientDocument | None:
@@ -113,13 +121,15 @@ def described_by_id(client: str, keys: Iterable[RegistrationKey]) -> ClientDocum
     mac, said = signed[:_MAC_BYTES], signed[_MAC_BYTES:]
     if not any(hmac.compare_digest(mac, _mac(said, key)) for key in keys):
         return None
-    name, uris, *binds_tokens = json.loads(said)
+    name, uris, *also = json.loads(said)
+    binds_tokens, initiates_at = (*also, *_SAID_NOTHING[len(also) :])
     return ClientDocument(
         address=client,
         name=name,
         redirect_uris=tuple(uris),
         method=AuthenticationMethod.NONE,
-        dpop_bound_access_tokens=bool(binds_tokens),
+        dpop_bound_access_tokens=binds_tokens,
+        initiates_at=initiates_at,
     )
 
 
@@ -164,9 +174,18 @@ def _host(uri: str) -> str:
     return uri.split("/", 3)[2].partition("?")[0]
 
 
-def _signed(name: str, uris: Sequence[str], key: RegistrationKey, *, binds_tokens: bool) -> ClientId:
-    """A client that says nothing of bound tokens has the id that it always had."""
-    said = json.dumps([name, uris, *((True,) if binds_tokens else ())], ensure_ascii=False, separators=(",", ":")).encode()
+def _initiates_at(given: OpenRegistration) -> str | None:
+    if given.initiates_at is None:
+        return None
+    try:
+        return own_initiation_address(given.initiates_at, given.redirect_uris)
+    except BadRequest as refusal:
+        raise MetadataRefused(refusal.message) from None
+
+
+def _signed(name: str, uris: Sequence[str], key: RegistrationKey, also: Sequence[Json]) -> ClientId:
+    """`also`: whether its tokens are bound, and where it begins a sign-in. Whoever says neither has the id of before."""
+    said = json.dumps([name, uris, *also], ensure_ascii=False, separators=(",", ":")).encode()
     return ClientId(OPEN_CLIENT_IDS + _text(_mac(said, key) + said))
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 
+from core.domain.formats import with_parameters
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.claims import Voucher
@@ -238,6 +239,14 @@ class StartedApplication(Frozen):
     last_used_at: datetime | None
     at: str
     """The address to go on at. Empty if we know none."""
+    initiates_at: str | None = None
+    """The application's own page where it begins a sign-in."""
+
+    def opens_at(self, issuer: str) -> str:
+        """The application begins the sign-in itself if it can. It learns who asks for that, and nothing of the person (OpenID Connect Core
+        section 4).
+        """
+        return self.at if self.initiates_at is None else with_parameters(self.initiates_at, iss=issuer)
 
 
 class AdministeredOrganization(Frozen):

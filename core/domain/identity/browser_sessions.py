@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
-from urllib.parse import urlencode, urlsplit
 
+from core.domain.formats import with_parameters
 from core.domain.identifiers import FlowId, OrganizationId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client, Remembered
@@ -139,9 +139,7 @@ class FrameAddress(Frozen):
         """The address as the frame has it."""
         if not self.names_session:
             return self.address
-        parts = urlsplit(self.address)
-        said = urlencode({"iss": issuer, "sid": str(self.session)})
-        return parts._replace(query=f"{parts.query}&{said}" if parts.query else said).geturl()
+        return with_parameters(self.address, iss=issuer, sid=str(self.session))
 
 
 def origin_of(address: str) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 from core.domain.errors import BadRequest, Forbidden, ServiceLimitExceeded
@@ -155,6 +156,8 @@ class ServiceSettings(Frozen, kw_only=True):
     """How many sign-ins of one person may be open in it at once. None for any number."""
     dpop_bound_access_tokens: bool = False
     """Whether it gets only tokens that are bound to a key (RFC 9449 section 5.2). A token without a proof of the key opens nothing then."""
+    initiate_login_uri: str | None = None
+    """The page where the application begins a sign-in, by a request of its own (OpenID Connect Core section 4). None when it has none."""
     metadata: Metadata | None = None
     """None where the service was read without its metadata, in lists for example."""
 
@@ -239,6 +242,7 @@ class ServiceChange(RecordChange):
     session_idle_minutes: int | Unchanged | None = UNCHANGED
     most_sessions: int | Unchanged | None = UNCHANGED
     dpop_bound_access_tokens: bool | Unchanged = UNCHANGED
+    initiate_login_uri: str | Unchanged | None = UNCHANGED
     metadata: Metadata | Unchanged = UNCHANGED
 
     def with_published(self, keys: Mapping[str, Any]) -> "ServiceChange":
@@ -250,7 +254,7 @@ class ServiceChange(RecordChange):
 # The fields that decide where people and their codes go, who is asked for consent, and how the service authenticates itself.
 _LASTING: Final = (
     *("redirect_uris", "post_logout_redirect_uris", "device_activation_uri", "backchannel_logout_uri", "frontchannel_logout_uri"),
-    *("service_type", "sign_in_policy", "trusted", "is_agent", "jwks", "jwks_uri", "profile"),
+    *("initiate_login_uri", "service_type", "sign_in_policy", "trusted", "is_agent", "jwks", "jwks_uri", "profile"),
 )
 
 
@@ -426,7 +430,7 @@ _FACTS: Final = (
         "jwks_uri",
     ),
     *("backchannel_logout_session_required", "frontchannel_logout_session_required", "dpop_bound_access_tokens", *_SESSIONS),
-    *("device_activation_uri", "frontchannel_logout_uri"),
+    *("device_activation_uri", "frontchannel_logout_uri", "initiate_login_uri"),
 )
 
 
@@ -529,6 +533,7 @@ def checked_settings(service: _Settings) -> _Settings:
         jwks=None if service.jwks is None else _keys_of(service, service.jwks),
         backchannel_logout_uri=_logout_uri(service),
         frontchannel_logout_uri=_frame_address(service),
+        initiate_login_uri=_initiation_address(service),
         metadata=None if service.metadata is None else checked_metadata(service.metadata),
         device_activation_uri=(
             None if service.device_activation_uri is None else web_page(service.device_activation_uri, "device_activation_uri")
@@ -610,6 +615,40 @@ def frame_address(uri: str, redirect_uris: Sequence[str]) -> str:
     web_page(uri, "frontchannel_logout_uri")
     if origin_of(uri) not in {origin_of(one) for one in redirect_uris}:
         raise BadRequest("frontchannel_logout_uri: must have the scheme, host and port of one of the redirect URIs", words="frame_origin")
+    return uri
+
+
+def _initiation_address(service: ServiceSettings) -> str | None:
+    uri = service.initiate_login_uri
+    if uri is None:
+        return None
+    if service.service_type is ServiceType.PROXY:
+        raise BadRequest(
+            "initiate_login_uri: an application behind a reverse proxy has none, because any of its pages begins the sign-in",
+            words="proxy_initiates",
+        )
+    if service.profile is SecurityProfile.FAPI2 and not uri.startswith("https://"):
+        raise BadRequest("initiate_login_uri: with the profile fapi2, it must begin with https://", words="https_only")
+    return initiation_address(uri)
+
+
+def initiation_address(uri: str) -> str:
+    """The page where an application begins a sign-in, unchanged. Two issuers in one address would be read by some programs as the first and
+    by others as the second. Raises `BadRequest`.
+    """
+    web_page(uri, "initiate_login_uri")
+    if any(name.lower() == "iss" for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)):
+        raise BadRequest("initiate_login_uri: must not have the parameter iss, which Postern adds", words="initiate_issuer")
+    return uri
+
+
+def own_initiation_address(uri: str, redirect_uris: Sequence[str]) -> str:
+    """That of a client that nobody has registered: at https, and with the host and port of one of its redirect URIs, which are what people
+    are told of it. Raises `BadRequest`.
+    """
+    initiation_address(uri)
+    if not uri.startswith("https://") or origin_of(uri) not in {origin_of(one) for one in redirect_uris}:
+        raise BadRequest("initiate_login_uri: must begin with https:// and have the host and port of one of the redirect URIs")
     return uri
 
 

@@ -16,6 +16,7 @@ from core.domain.federation.oauth.authorizations import (
     AuthorizationErrorCode,
     AuthorizationRefused,
     AuthorizationRequest,
+    LookedAfter,
     Recipient,
     Registered,
     is_registered,
@@ -27,7 +28,7 @@ from core.domain.federation.oauth.authorizations import (
 from core.domain.federation.oauth.consents import ArrivedClient, described
 from core.domain.federation.oauth.resources import OfferedResource, named_resources
 from core.domain.federation.signal_grants import OfferedSignals, with_signals
-from core.domain.identifiers import AwaitedSignInId, ClientId, ResourceServerId
+from core.domain.identifiers import AwaitedSignInId, ClientId, ResourceServerId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose
 from core.domain.services.clients import describes_itself, shown
@@ -175,6 +176,10 @@ class AuthorizationRefusals(Frozen):
         if found is None:
             raise NotFound("The organization has no such API")
         return found
+
+    async def looked_after(self, client: ClientId, user: UserId) -> LookedAfter | None:
+        """The application, if the person may read its refusals. None for everybody else, who learn nothing of it."""
+        return None if describes_itself(client) else await self.store.find_looked_after(client, user)
 
 
 class AwaitedSignIns(Frozen):

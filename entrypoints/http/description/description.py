@@ -61,7 +61,7 @@ class Description:
     """
 
     def __init__(self, routes: Iterable[Endpoint], pages: Pages, *, base_url: str, version: str) -> None:
-        shown = (self._contents(), self._errors(), self._explaining(), self._chapter(), self._guide())
+        shown = (self._contents(), self._errors(), self._explaining(), self._chapter(), self._all_guides(), self._guide())
         self.endpoints: Final = Endpoints([*routes, self._endpoint(), *shown, self._asset(), self._front_door()])
         self._pages = pages
         self._base_url = base_url
@@ -126,6 +126,17 @@ class Description:
             return found
 
         return documentation_chapter
+
+    def _all_guides(self) -> Endpoint:
+        @page.get("/docs/guides", caller=ANYONE, limit=UNLIMITED, policy=_POLICY, translated=False)
+        async def documentation_guides(_call: Call, _postern: Postern) -> bytes:
+            """The guides of this version, by what they are for"""
+            pages = (await self._once()).pages
+            if not pages.guides:
+                raise NotFound
+            return pages.all_guides
+
+        return documentation_guides
 
     def _guide(self) -> Endpoint:
         @page.get("/docs/guides/{guide}", caller=ANYONE, limit=UNLIMITED, policy=_POLICY, translated=False)

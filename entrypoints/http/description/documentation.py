@@ -361,6 +361,8 @@ class Documentation(Frozen):
     """What every page shows around its content."""
     contents: bytes
     chapters: Mapping[str, bytes]
+    all_guides: bytes
+    """The page that lists them."""
     guides: Mapping[str, bytes]
 
 
@@ -398,6 +400,7 @@ def rendered(pages: Pages, document: Json) -> Documentation:
             )
             for chapter in chapters
         },
+        pages.page("documentation/guides.html", DEFAULT, folders=by_folder(all_guides), **everywhere),
         {
             guide.name: pages.page("documentation/guide.html", DEFAULT, guide=guide, folder=words, beside=beside, **everywhere)
             for _, words, beside in by_folder(all_guides)

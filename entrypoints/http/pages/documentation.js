@@ -18,7 +18,7 @@ function searching(filter) {
   }));
   const guides = [...document.querySelectorAll("[data-guide]")].map((element) => ({
     element,
-    words: `${element.closest("section").querySelector("h3").textContent} ${element.textContent} ${element.dataset.guide}`.toLowerCase(),
+    words: `${element.closest("details").querySelector("h3").textContent} ${element.textContent} ${element.dataset.guide}`.toLowerCase(),
   }));
   const place = topics[0].element.previousSibling;
   const count = topics.reduce((sum, topic) => sum + topic.operations.length, 0);
@@ -46,6 +46,7 @@ function searching(filter) {
         best += one;
       }
       topic.element.hidden = best === 0;
+      topic.element.open = asked.length > 0;
       return { element: topic.element, average: asked.length ? best / topic.operations.length : 1 };
     });
     // The topic of which most is found comes first. Without a question, the order is that of the page.
@@ -60,7 +61,11 @@ function searching(filter) {
       element.hidden = !asked.every((word) => words.includes(word));
       read += !element.hidden;
     }
-    for (const part of document.querySelectorAll(".guides, #guides")) part.hidden = !part.querySelector("[data-guide]:not([hidden])");
+    for (const part of document.querySelectorAll(".guides, #guides")) {
+      part.hidden = !part.querySelector("[data-guide]:not([hidden])");
+      part.open = asked.length > 0;
+    }
+    document.getElementById("chapters").hidden = shown === 0;
     found.textContent = asked.length ? `${read} of ${guides.length} guides, ${shown} of ${count} endpoints` : "";
   }
 
@@ -80,7 +85,7 @@ function searching(filter) {
 function open() {
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
-  if (target.tagName === "DETAILS") target.open = true;
+  for (let folded = target.closest("details"); folded; folded = folded.parentElement.closest("details")) folded.open = true;
   target.scrollIntoView();
 }
 
@@ -90,11 +95,12 @@ function copying(example) {
   button.className = "copy";
   button.textContent = "Copy";
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(example.textContent);
+    await navigator.clipboard.writeText(example.querySelector("code").textContent);
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
-  example.before(button);
+  // The button stands in its block, and lines go around it.
+  example.prepend(button);
 }
 
 if (navigator.clipboard) document.querySelectorAll("pre.example").forEach(copying);

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from core.domain.identity.accounts import StartedApplication
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.profiles import NO_PROFILE, OwnProfile, Portrait
 from core.domain.identity.risk import RiskFactor
@@ -52,11 +53,14 @@ _FRAME: Final[dict[str, Any]] = {
     "impersonating": False,
     "scheme": "",
     "at_place": "/ui",
+    "issuer": "https://id.example.org",
 }
 _PLACES: Final = Thing(
     applications=[
-        Thing(name="Billing", organization="Acme", last_used_at=NOW - timedelta(hours=26), at="https://billing.example.org/"),
-        Thing(name=ENDLESS.name, organization=FROM_THE_RIGHT.name, last_used_at=None, at=""),
+        StartedApplication("Billing", "Acme", NOW - timedelta(hours=26), "https://billing.example.org/"),
+        StartedApplication("Board", "Acme", None, "https://board.example.org/", "https://board.example.org/sign-in"),
+        StartedApplication(ENDLESS.name, FROM_THE_RIGHT.name, None, "https://a.example.org/"),
+        StartedApplication(ENDLESS.name, FROM_THE_RIGHT.name, None, ""),
     ],
     organizations=[Thing(slug="acme", name="Acme", waits=False), Thing(slug="endless", name=ENDLESS.name, waits=True)],
 )

@@ -23,6 +23,7 @@ def document(**said: Any) -> ClientDocument:
         {"frontchannel_logout_uri": "https://client.example/gone"},
         {"frontchannel_logout_uri": "https://client.example/gone", "frontchannel_logout_session_required": True},
         {"redirect_uris": ["https://client.example/other"]},
+        {"initiate_login_uri": "https://client.example/sign-in"},
     ],
 )
 def test_people_are_asked_again_when_a_document_says_something_else(said: dict[str, Any]) -> None:

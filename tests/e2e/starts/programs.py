@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urljoin
+from urllib.parse import quote, urljoin
 
 import httpx
 
@@ -137,6 +137,24 @@ def signs_in_and_out(program: StartedProgram, email: str) -> None:
         # Signed out of Postern, too: who signs in again is asked for the password.
         _press(person, program.at, SIGN_IN, callback)
         assert person.pages
+
+
+def opens(tenant: Tenant, program: StartedProgram) -> str:
+    """The address to which “Open” leads on the page of a member who is signed in to Postern: the program begins the sign-in there."""
+    with console_of(tenant) as client:
+        (at,) = [one for one in PageReader(client.get(f"{tenant.issuer}/ui").content).links if one.startswith(program.at)]
+    assert at == f"{program.at}{program.framework.initiates_at}?iss={quote(tenant.issuer, safe='')}"
+    return at
+
+
+def begins_the_sign_in(tenant: Tenant, program: StartedProgram) -> None:
+    """A person who is signed in to Postern presses nothing but “Open”, and “Allow” as on this machine always."""
+    at = opens(tenant, program)
+    with console_of(tenant) as client:
+        person = SigningBrowser(client, tenant.ada.email, PASSWORD)
+        came = person.arrive(at, program.at + program.framework.comes_back_to)
+        assert [path for path in person.pages if path.startswith("/ui/sign-in")] == [], person.pages
+        assert "Hello Ada Lovelace" in client.get(came, follow_redirects=True).text, program.log()
 
 
 def _press(person: SigningBrowser, at: str, name: str, until_at: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from ops.guides.tenants import Tenant, tenant
 from ops.starts.installed import QUICK
-from tests.e2e.starts.programs import console_of, running, signs_in_and_out
+from tests.e2e.starts.programs import begins_the_sign_in, console_of, running, signs_in_and_out
 from tests.places import ROOT
 
 pytestmark = [
@@ -38,3 +38,4 @@ def ada(house: Tenant) -> Iterator[httpx.Client]:
 def test_a_program_runs_as_it_stands_and_signs_a_person_in(key: str, house: Tenant, ada: httpx.Client) -> None:
     with running(house, ada, key) as program:
         signs_in_and_out(program, house.ada.email)
+        begins_the_sign_in(house, program)

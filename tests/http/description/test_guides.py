@@ -59,6 +59,14 @@ async def test_every_guide_is_among_the_contents_and_in_words(lonely_client: Cli
     assert all(one.title and one.about for one in GUIDES.values())
 
 
+async def test_the_page_of_guides_lists_each_once_by_what_it_is_for(lonely_client: Client) -> None:
+    page = await loaded(lonely_client, "/docs/guides")
+    listed = [link for link in page.linked() if link.startswith("/docs/guides/")]
+    assert sorted(listed) == sorted(one.address for one in GUIDES.values())
+    assert [one for one in page.ids if one.startswith("guides-")] == [f"guides-{name}" for name, _, _ in module.by_folder(GUIDES)]
+    assert "/docs/guides" in (await loaded(lonely_client, "/docs")).linked()
+
+
 async def test_a_guide_that_does_not_exist_is_not_found(lonely_client: Client) -> None:
     # The list of all guides is for readers of the repository.
     for name in ("nothing", "..%2F..%2Fsettings", "README", "README.md", "proxies%2Fcaddy"):
@@ -80,6 +88,7 @@ async def test_without_guides_nothing_leads_to_them(lonely_postern: Postern, mon
     client = Client(build_application(lonely_postern, replace(SETTINGS, version="bare")))
     for path in ("/docs", "/docs/teams", "/docs/services"):
         assert not [link for link in (await loaded(client, path)).linked() if "guides" in link]
+    assert (await client.get("/docs/guides")).status == 404
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from uuid import uuid4
 
 import pytest
 
@@ -254,6 +255,32 @@ async def test_a_page_that_refuses_names_the_request_and_the_log_says_why(scene:
     page = (await scene.client.get("/metrics")).body.decode()
     assert 'sso_authorizations_refused_total{reason="redirect_unregistered"} 1.0' in page
     assert 'sso_authorizations_refused_total{reason="login_required"} 0.0' in page
+
+
+async def test_whoever_looks_after_an_application_is_led_to_its_failed_requests(scene: Arriving, ada: Person) -> None:
+    """Nobody else learns that they exist, and nothing is added by a press (0233)."""
+    failed = "/ui/o/acme/applications/app/refusals"
+    globex = scene.tenants.add("globex")
+    chief, admin = scene.resident(scene.acme, "owner"), scene.resident(scene.acme, "admin")
+    owner = scene.signed_in(chief)
+    others = (scene.resident(scene.acme, "member"), scene.resident(globex, "owner"), ada)
+    browsers = {owner: True, **dict.fromkeys(map(scene.signed_in, others), False), scene.browser(): False}
+    for changes in ({"redirect_uri": f"{CALLBACK}/other"}, {"redirect_uri": None}):
+        for browser, sees in browsers.items():
+            tab = await browser.tab().open(scene.asking(**changes))
+            assert tab.status == 400
+            assert (failed in tab.page.links, "View failed requests" in tab.page.text) == (sees, sees), changes
+            assert not tab.page.forms, "nothing to press"
+    tab = await owner.tab().open(scene.asking(client_id=str(uuid4()), redirect_uri="https://other.example/"))
+    assert "View failed requests" not in tab.page.text
+    # A role that is taken away, and an organization that is suspended, end it with the next request.
+    browser = scene.signed_in(admin)
+    wrong = scene.asking(redirect_uri="https://other.example/")
+    assert failed in (await browser.tab().open(wrong)).page.links
+    (await scene.request("PATCH", f"/api/organizations/acme/members/{admin.user}", {"role": "member"}, by=chief)).ok()
+    assert failed not in (await browser.tab().open(wrong)).page.links
+    scene.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
+    assert failed not in (await owner.tab().open(wrong)).page.links
 
 
 async def test_what_an_application_is_told_is_in_the_log_too(scene: Arriving, ada: Person) -> None:

@@ -98,6 +98,7 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(scene: ServiceS
         "session_idle_minutes": None,
         "most_sessions": None,
         "dpop_bound_access_tokens": False,
+        "initiate_login_uri": None,
         "logo": None,
         "metadata": {},
     }
@@ -176,6 +177,15 @@ REFUSED: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "activation page over http": ({"device_activation_uri": "http://a.example/"}, "device_activation_uri: "),
     "activation page of a phone's": ({"device_activation_uri": "com.example.app:/a", "service_type": "mobile"}, "device_activation_uri: "),
     "activation page empty": ({"device_activation_uri": ""}, "device_activation_uri: "),
+    "sign-in over http": ({"initiate_login_uri": "http://a.example/sign-in"}, "initiate_login_uri: http is only for localhost"),
+    "sign-in of a phone's": ({"initiate_login_uri": "com.example.app:/a", "service_type": "mobile"}, "initiate_login_uri: "),
+    "sign-in empty": ({"initiate_login_uri": ""}, "initiate_login_uri: "),
+    "sign-in too long": ({"initiate_login_uri": f"https://a.example/{'a' * 2000}"}, "initiate_login_uri: "),
+    "sign-in with an issuer of its own": ({"initiate_login_uri": "https://a.example/?x=1&%69SS="}, "initiate_login_uri: must not have"),
+    "sign-in behind a proxy": (
+        {"initiate_login_uri": "https://a.example/", "service_type": "proxy"},
+        "initiate_login_uri: an application behind a reverse proxy",
+    ),
 }
 
 
@@ -346,7 +356,12 @@ async def test_change_replaces_what_is_said_and_leaves_the_rest(scene: ServiceSc
 async def test_a_change_is_audited_with_what_changed(scene: ServiceScene) -> None:
     service = await scene.created(name="App", redirect_uris=["https://a.example/", "https://b.example/"], codehost_scopes=["a"])
     await scene.change(name="Shop", redirect_uris=["https://b.example/", "https://c.example/"], codehost_scopes=["a"])
-    await scene.change(service_type="desktop", device_activation_uri="https://c.example/activate", officesuite_scopes=["x"])
+    await scene.change(
+        service_type="desktop",
+        device_activation_uri="https://c.example/activate",
+        officesuite_scopes=["x"],
+        initiate_login_uri="http://localhost:3000/sign-in",
+    )
     # A change to equal values sends no event.
     updated = await scene.ask("GET", "/app")
     assert (await scene.change(name=" Shop ", service_type="desktop")).json() == updated.json()
@@ -368,11 +383,13 @@ async def test_a_change_is_audited_with_what_changed(scene: ServiceScene) -> Non
     assert second["details"] == {
         "service_slug": "app",
         "service_name": "Shop",
-        "changed": ["service_type", "officesuite_scopes", "device_activation_uri"],
+        "changed": ["service_type", "officesuite_scopes", "device_activation_uri", "initiate_login_uri"],
         "old_service_type": "web",
         "service_type": "desktop",
         "old_device_activation_uri": None,
         "device_activation_uri": "https://c.example/activate",
+        "old_initiate_login_uri": None,
+        "initiate_login_uri": "http://localhost:3000/sign-in",
     }
 
 
@@ -393,7 +410,7 @@ CHANGES_REFUSED: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "type null": ({"service_type": None}, "service_type: "),
     "no such type": ({"service_type": "spa"}, "service_type: "),
     "redirect URIs null": ({"redirect_uris": None}, "redirect_uris: "),
-    **{case: refused for case, refused in REFUSED.items() if not case.startswith("slug")},
+    **{case: refused for case, refused in REFUSED.items() if not case.startswith("slug") and not case.endswith("a proxy")},
 }
 
 
@@ -665,6 +682,7 @@ async def test_nothing_that_lasts_is_left_behind_by_an_impersonator(scene: Servi
         {"redirect_uris": ["https://mine.example.com/cb"]},
         {"post_logout_redirect_uris": ["https://mine.example.com/out"]},
         {"device_activation_uri": "https://mine.example.com/tv"},
+        {"initiate_login_uri": "https://mine.example.com/sign-in"},
         {"backchannel_logout_uri": "https://mine.example.com/told"},
         {"jwks": {"keys": [_KEY]}},
         {"jwks_uri": "https://mine.example.com/keys"},

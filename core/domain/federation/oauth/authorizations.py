@@ -7,7 +7,7 @@ is checked where they are set (`core/domain/services/services.py`).
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -187,6 +187,15 @@ class UnknownRecipient(BadRequest):
     """The client, where the request names it in another way than our look-ups do: a metadata client."""
     api: ResourceServerId | None = None
     """The API that a metadata client names which nobody has placed yet. Its owners can read why."""
+    looked_after: "LookedAfter | None" = None
+    """The application, if the person who reads the refusal may read the application's failed requests."""
+
+
+class LookedAfter(NamedTuple):
+    """An application, for somebody who looks after it."""
+
+    organization_slug: str
+    service_slug: str
 
 
 def unknown_application() -> UnknownRecipient:

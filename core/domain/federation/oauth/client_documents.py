@@ -21,7 +21,7 @@ from core.domain.outbound import Provenance, client_keys, keys_destination
 from core.domain.rate_limits import RateLimit
 from core.domain.services.clients import document_host, is_address, is_open, redirect_uri
 from core.domain.services.resource_identifiers import resource_identifier
-from core.domain.services.services import LONGEST_NAME, Service, ServiceType, frame_address
+from core.domain.services.services import LONGEST_NAME, Service, ServiceType, frame_address, own_initiation_address
 from core.frozen import Frozen, replace
 
 LONGEST_ADDRESS: Final = 500
@@ -92,6 +92,8 @@ class ClientDocument(Frozen, kw_only=True):
     frame: str | None = None
     """The page that browsers load in a frame when their person signs out."""
     frame_names_session: bool = False
+    initiates_at: str | None = None
+    """The page where it begins a sign-in."""
 
     @property
     def host(self) -> str:
@@ -112,6 +114,8 @@ class ClientDocument(Frozen, kw_only=True):
             told.append("dpop")
         if self.frame is not None:
             told += [self.frame, self.frame_names_session]
+        if self.initiates_at is not None:
+            told.append({"initiates_at": self.initiates_at})
         return sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).digest()
 
     @property
@@ -129,6 +133,7 @@ class ClientDocument(Frozen, kw_only=True):
             "dpop_bound_access_tokens": self.dpop_bound_access_tokens,
             "frontchannel_logout_uri": self.frame,
             "frontchannel_logout_session_required": self.frame_names_session,
+            "initiate_login_uri": self.initiates_at,
         }
 
 
@@ -176,6 +181,7 @@ def restored(address: str, kept: Mapping[str, Any]) -> ClientDocument:
         dpop_bound_access_tokens=kept.get("dpop_bound_access_tokens", False),
         frame=kept.get("frontchannel_logout_uri"),
         frame_names_session=kept.get("frontchannel_logout_session_required", False),
+        initiates_at=kept.get("initiate_login_uri"),
     )
 
 
@@ -263,6 +269,7 @@ def client_document(address: str, status: int, headers: Mapping[str, str], body:
         dpop_bound_access_tokens=given.get("dpop_bound_access_tokens") is True,
         frame=_frame(given, redirect_uris),
         frame_names_session=given.get("frontchannel_logout_session_required") is True,
+        initiates_at=_initiates_at(given, redirect_uris),
     )
 
 
@@ -303,6 +310,7 @@ def document_service(document: ClientDocument, organization: OrganizationId, ser
         dpop_bound_access_tokens=document.dpop_bound_access_tokens,
         frontchannel_logout_uri=document.frame,
         frontchannel_logout_session_required=document.frame_names_session,
+        initiate_login_uri=document.initiates_at,
         created_at=now,
         updated_at=now,
         metadata={},
@@ -321,6 +329,7 @@ def described(service: Service, document: ClientDocument, now: datetime) -> Serv
         dpop_bound_access_tokens=document.dpop_bound_access_tokens,
         frontchannel_logout_uri=document.frame,
         frontchannel_logout_session_required=document.frame_names_session,
+        initiate_login_uri=document.initiates_at,
         updated_at=now,
     )
 
@@ -389,6 +398,16 @@ def _frame(given: Mapping[str, Any], redirect_uris: Sequence[str]) -> str | None
         return frame_address(uri if isinstance(uri, str) else "", redirect_uris)
     except BadRequest as refusal:
         _refuse(f"has an unusable page for sign-outs: {refusal.message}", "document_frame")
+
+
+def _initiates_at(given: Mapping[str, Any], redirect_uris: Sequence[str]) -> str | None:
+    uri = given.get("initiate_login_uri")
+    if uri is None:
+        return None
+    try:
+        return own_initiation_address(uri if isinstance(uri, str) else "", redirect_uris)
+    except BadRequest as refusal:
+        _refuse(f"has an unusable page for starting a sign-in: {refusal.message}", "document_initiates")
 
 
 def _method(given: Mapping[str, Any], *, has_keys: bool) -> AuthenticationMethod:

@@ -78,6 +78,7 @@ async def account_overview(call: Call, postern: Postern) -> Page:
         HOME,
         summary=summary,
         places=places,
+        issuer=postern.foundation.public_url,
         platform=_PLATFORM if governs else "",
         unproved=not caller.email_is_verified,
         has_passkeys=postern.identity.passkeys.obstacle is None,

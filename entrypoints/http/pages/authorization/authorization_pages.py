@@ -13,9 +13,9 @@ import msgspec
 from core.domain.branding import Branding
 from core.domain.errors import OrganizationNotActive, Refusal
 from core.domain.federation.authorization_refusals import RefusingEndpoint
-from core.domain.federation.oauth.authorization_parameters import THROUGH, Parameters, locales
+from core.domain.federation.oauth.authorization_parameters import THROUGH, Parameters, client_of, locales
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, insists_on_sign_in, wants_second_factor
-from core.domain.federation.oauth.authorizations import Answered, ResponseMode, UnknownRecipient, stored
+from core.domain.federation.oauth.authorizations import Answered, LookedAfter, ResponseMode, UnknownRecipient, stored
 from core.domain.federation.oauth.oidc import AUTHORIZATION_ENDPOINT
 from core.domain.federation.oauth.resources import demanding
 from core.domain.identity.callers import Caller
@@ -35,7 +35,7 @@ from entrypoints.http.machinery.errors import NotAsDeclared, Refused
 from entrypoints.http.machinery.fields import Parameter
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, Advised, page
+from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, Advised, WayOn, page
 from entrypoints.http.pages.flows import (
     ACCEPT_TERMS,
     CHOOSE_ACCOUNT,
@@ -130,10 +130,17 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     """The `request_uri` of a pushed authorization request. With it, only `client_id` is read as well."""
 
 
+_OF_REDIRECT_URI: Final = frozenset({"redirect_unregistered", "redirect_missing"})
+
+
 def advice(refused: Refused) -> str | Advised:
     match refused:
         case OrganizationNotActive():
             return "authorize.closed"
+        case UnknownRecipient(looked_after=LookedAfter(organization, service)):
+            # That page says what was received and what is registered. Nothing is added by a press (0233).
+            failed = WayOn(f"/ui/o/{organization}/applications/{service}/refusals", "authorize.failed_requests")
+            return Advised("authorize.refused", failed, names_request=True)
         case UnknownRecipient():
             return Advised("authorize.refused", names_request=True)
         case Refusal(words="address_unproved"):
@@ -168,6 +175,8 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
         outcome = await postern.federation.authorizations.arrive(parameters, call.presented, others)
     except (UnknownRecipient, OrganizationNotActive) as refusal:
         refused_on_arrival(postern, parameters, refusal, awaited_in=awaiting_session(call.request, postern))
+        if call.presented is not None and isinstance(refusal, UnknownRecipient) and refusal.words in _OF_REDIRECT_URI:
+            refusal.looked_after = await postern.federation.authorization_refusals.looked_after(client_of(parameters), call.presented.user)
         raise
     if isinstance(outcome, FinishedAuthorization):
         application = outcome.application

@@ -329,6 +329,7 @@ async def _question(
         facts=facts_of(act.facts, visit, record),
         digest=digest,
         offered=act.seen is None or act.shows(record),
+        later="" if act.later is None else act.later(record, visit.text),
         **({} if act.more is None else await act.more(visit, record)),
     )
 

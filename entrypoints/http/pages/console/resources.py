@@ -117,6 +117,8 @@ class Act(Frozen):
     """For an act on exactly what the page shows: the digest of it. The form carries it to the only field that the endpoint needs. There is
     no button for a record that the act is of no use for.
     """
+    later: Callable[[Any, Text], str] | None = None
+    """For an act that is of no use yet: from when on, or after what. Whoever follows an older link to its page reads it there."""
     template: str = "question.html"
     """The template of that page, for an act that shows more than facts."""
     more: Callable[[PageVisit, Any], Awaitable[Mapping[str, Any]]] | None = None

@@ -163,8 +163,11 @@ class VerificationBody(msgspec.Struct, frozen=True, kw_only=True):
     """An opaque value that the verification event repeats."""
 
 
+SIGNAL_DISCOVERY: Final = "/.well-known/ssf-configuration"
+
+
 @endpoint.get(
-    "/.well-known/ssf-configuration",
+    SIGNAL_DISCOVERY,
     caller=ANYONE,
     limit=UNLIMITED,
     cache="public, max-age=300",

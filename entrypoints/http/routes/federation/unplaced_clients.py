@@ -117,6 +117,8 @@ class ClientRegistration(msgspec.Struct, frozen=True, kw_only=True):
     """Must include `code`."""
     dpop_bound_access_tokens: bool = False
     """Whether the client gets only sender-constrained tokens (DPoP, RFC 9449)."""
+    initiate_login_uri: Annotated[_Address, example("https://notebook.example/sign-in")] | None = None
+    """The https URL where the client starts a sign-in. Host and port must be those of a redirect URI."""
 
 
 class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +141,8 @@ class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
     """The response types that the client can request at `/oauth/authorize`."""
     dpop_bound_access_tokens: bool = False
     """Whether the client gets only sender-constrained tokens (DPoP, RFC 9449)."""
+    initiate_login_uri: Annotated[str, example("https://notebook.example/sign-in")] | msgspec.UnsetType = msgspec.UNSET
+    """The https URL where the client starts a sign-in. Missing if the client has none."""
 
 
 @endpoint.post(
@@ -171,6 +175,7 @@ async def register_open_client(call: Call[ClientRegistration], postern: Postern)
             grants=body.grant_types or (),
             response_types=body.response_types or (),
             dpop_bound_access_tokens=body.dpop_bound_access_tokens,
+            initiates_at=body.initiate_login_uri,
         )
     )
     return RegisteredOpenClient(
@@ -179,6 +184,7 @@ async def register_open_client(call: Call[ClientRegistration], postern: Postern)
         client_name=registered.name,
         redirect_uris=registered.redirect_uris,
         dpop_bound_access_tokens=registered.dpop_bound_access_tokens,
+        initiate_login_uri=registered.initiates_at or msgspec.UNSET,
     )
 
 

@@ -152,6 +152,10 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     """
     dpop_bound_access_tokens: bool = False
     """Whether the application gets only sender-constrained tokens (DPoP, RFC 9449). If true, each token request needs a DPoP proof."""
+    initiate_login_uri: Annotated[Uri, example("https://billing.acme.example/sign-in")] | None = None
+    """The URL where the application starts a sign-in (OpenID Connect Core, section 4). Postern opens it with the parameter `iss` when a
+    person selects the application on their account page. Without it, Postern opens the application's start page.
+    """
     metadata: Metadata = msgspec.field(default_factory=dict)
     """Your own metadata, at most 4096 bytes, nested 5 deep. Tokens do not contain it. The service's API keys can read it."""
 
@@ -228,6 +232,8 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """
     dpop_bound_access_tokens: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the application gets only sender-constrained tokens (DPoP, RFC 9449). Issued tokens do not change."""
+    initiate_login_uri: Annotated[Uri, example("https://billing.acme.example/sign-in")] | msgspec.UnsetType | None = msgspec.UNSET
+    """The URL where the application starts a sign-in, which Postern opens with the parameter `iss`; null removes it."""
     metadata: Metadata | msgspec.UnsetType = msgspec.UNSET
     """Your own metadata, at most 4096 bytes, nested 5 deep. It replaces the current metadata. Tokens do not contain it. The service's API
     keys can read it.
@@ -295,6 +301,8 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     dpop_bound_access_tokens: bool
     """Whether the application gets only sender-constrained tokens (DPoP, RFC 9449)."""
+    initiate_login_uri: Annotated[str, example("https://billing.acme.example/sign-in")] | None
+    """The URL where the application starts a sign-in, which Postern opens with the parameter `iss`; null if there is none."""
     logo: Annotated[str, example("/logos/9f86d081884c7d65")] | None
     """The path of the application's logo, relative to Postern's base URL; null if there is none. Each new logo has a new path."""
     created_at: CreatedAt

@@ -210,6 +210,21 @@ _BAD: Final[dict[str, tuple[Answer, str]]] = {
         "frontchannel_logout_uri is not allowed",
     ),
     "frames a number": (answering(200, _document(frontchannel_logout_uri=7), JSON), "frontchannel_logout_uri is not allowed"),
+    **{
+        what: (answering(200, _document(initiate_login_uri=uri), JSON), "initiate_login_uri is not allowed")
+        for what, uri in {
+            "begins at another host": "https://evil.example/sign-in",
+            "begins at another port": "https://app.client.example:8443/sign-in",
+            "begins with a script": "javascript:alert(1)",
+            "begins with a number": 7,
+            "begins nowhere": "",
+            "begins with an issuer": "https://app.client.example/sign-in?iss=https://evil.example",
+        }.items()
+    },
+    "begins in the clear": (
+        answering(200, _document(redirect_uris=["http://localhost/"], initiate_login_uri="http://localhost/sign-in"), JSON),
+        "initiate_login_uri is not allowed",
+    ),
     "has keys nowhere": (
         answering(200, _document(token_endpoint_auth_method="private_key_jwt", jwks_uri="https://app.client.example:0/k"), JSON),
         "public keys",
@@ -335,6 +350,18 @@ async def test_a_document_that_stays_away_counts_for_a_day(clients: PublishingCl
     # The refusal has used nothing up.
     clients.publish()
     clients.kept((await clients.refresh(clients.client_of(), tokens["refresh_token"])).ok())
+
+
+async def test_where_a_client_begins_a_sign_in_follows_its_document(clients: PublishingClients) -> None:
+    clients.both_let_in()
+    clients.publish(initiate_login_uri="https://app.client.example/sign-in")
+    await clients.has_tokens()
+    assert [row["initiate_login_uri"] for row in clients.services()] == ["https://app.client.example/sign-in"]
+    # What people have agreed to has changed, so they are asked anew.
+    clients.publish()
+    clients.stale()
+    await clients.has_tokens()
+    assert [row["initiate_login_uri"] for row in clients.services()] == [None]
 
 
 async def test_what_one_organization_saw_counts_in_all(clients: PublishingClients) -> None:

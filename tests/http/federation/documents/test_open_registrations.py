@@ -67,6 +67,40 @@ async def test_a_program_without_a_name_keeps_its_id_at_another_port(clients: Pu
     assert await clients.open_client(client_name=None, redirect_uris=[HERE]) == first["client_id"]
 
 
+async def test_a_program_says_where_it_begins_a_sign_in(clients: PublishingClients) -> None:
+    web = "https://notebook.example/callback"
+    clients.let_registered_in(None, "notebook.example")
+    said = {"redirect_uris": [web], "initiate_login_uri": "https://notebook.example/sign-in?from=postern"}
+    bound = (await clients.registers(**said, dpop_bound_access_tokens=True)).ok(201)
+    answer = (await clients.registers(**said)).ok(201)
+    assert (answer["initiate_login_uri"], answer["dpop_bound_access_tokens"]) == (said["initiate_login_uri"], False)
+    ids = {answer["client_id"], bound["client_id"], await clients.open_client(redirect_uris=[web])}
+    assert len(ids) == 3
+    await clients.code_of(client_id=answer["client_id"], back=web)
+    (service,) = clients.services()
+    assert (service["initiate_login_uri"], service["dpop_bound_access_tokens"]) == (said["initiate_login_uri"], False)
+    described = await clients.postern.federation.open_registrations.read(bound["client_id"])
+    assert (described.initiates_at, described.dpop_bound_access_tokens) == (said["initiate_login_uri"], True)
+
+
+async def test_a_program_begins_a_sign_in_at_a_host_of_its_own_alone(clients: PublishingClients) -> None:
+    """On the device it would have any port, and the page that shows the program names the hosts of its redirect URIs."""
+    for uri in (
+        "https://evil.example/sign-in",
+        "https://notebook.example:8443/sign-in",
+        "http://127.0.0.1/sign-in",
+        "javascript:alert(1)",
+        "https://notebook.example/?iss=https://evil.example",
+        "",
+    ):
+        answer = await clients.registers(redirect_uris=["https://notebook.example/callback", ON_DEVICE], initiate_login_uri=uri)
+        assert (answer.status, answer.json()["error"]) == (400, "invalid_client_metadata"), uri
+        assert answer.json()["error_description"].startswith("initiate_login_uri: "), uri
+    long = f"https://notebook.example/{'a' * 1000}"
+    answer = await clients.registers(redirect_uris=["https://notebook.example/callback"], initiate_login_uri=long)
+    assert (answer.status, "at most 1 KiB" in answer.json()["error_description"]) == (400, True)
+
+
 async def test_the_metadata_name_the_endpoint(clients: PublishingClients) -> None:
     for path in ("openid-configuration", "oauth-authorization-server"):
         found = (await clients.client.get(f"/.well-known/{path}")).ok()

@@ -1,6 +1,7 @@
 """`/ui/organizations`, and the invitations that a person can answer."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from markupsafe import escape
@@ -8,6 +9,7 @@ from markupsafe import escape
 from core.domain.tenancy.roles import Capability
 from tests.http.cast import all_at_once
 from tests.http.pages.account.conftest import AccountPagesScene
+from tests.http.people import BASE_URL
 from tests.http.tenants import Tenant
 
 PAGE = "/ui/organizations"
@@ -103,6 +105,43 @@ async def test_the_page_lists_what_one_may_use_there(home: AccountPagesScene) ->
     assert sites_there == {f"https://{slug}.example.com/" for slug in ("board", "closed", "elsewhere")}
     home.people.change("update all_services set sign_in_policy = 'assigned' where slug = 'board'")
     assert "https://board.example.com/" not in (await home.open("/ui")).page.links
+
+
+async def test_open_begins_the_sign_in_where_the_application_says(home: AccountPagesScene) -> None:
+    """It learns who asks, and nothing about the person."""
+    acme, globex = home.tenants.add("acme"), home.tenants.add("globex")
+    home.tenants.join(home.ada, acme)
+    owner = home.resident(acme, "owner")
+    for tenant, slug in ((acme, "board"), (acme, "desk"), (globex, "theirs")):
+        home.tenants.service(tenant, slug)
+    home.people.change("update all_services set redirect_uris = array['https://' || slug || '.example.com/callback']")
+    at = "/api/organizations/acme/services/board"
+    (await home.request("PATCH", at, {"initiate_login_uri": "https://board.example.com/sign-in?from=us"}, by=owner)).ok()
+    begins = f"https://board.example.com/sign-in?from=us&iss={quote(BASE_URL, safe='')}"
+    for place in (f"{PAGE}/acme", "/ui"):
+        tab = await home.open(place)
+        assert {link for link in tab.page.links if "example.com" in link} == {begins, "https://desk.example.com/"}, place
+        assert f'href="{escape(begins)}" rel="noreferrer"'.encode() in tab.shown.body, place
+    # Nobody of another organization sets it, and null leads back to the start page.
+    elsewhere = {"initiate_login_uri": "https://evil.example.com/"}
+    assert (await home.request("PATCH", at, elsewhere, by=home.resident(globex, "owner"))).status == 403
+    (await home.request("PATCH", at, {"initiate_login_uri": None}, by=owner)).ok()
+    assert "https://board.example.com/" in (await home.open("/ui")).page.links
+
+
+async def test_a_saml_application_that_begins_the_sign_in_itself_does_so(home: AccountPagesScene) -> None:
+    acme = home.tenants.add("acme")
+    home.tenants.join(home.ada, acme)
+    owner, at = home.resident(acme, "owner"), "/api/organizations/acme/services/board"
+    home.tenants.service(acme, "board")
+    provider = {"enabled": True, "entity_id": "https://board.example.com/", "acs_url": "https://board.example.com/acs"}
+    (await home.request("POST", f"{at}/saml", provider, by=owner)).ok()
+    assert "/ui/open/acme/board" in (await home.open("/ui")).page.links
+    said = {"initiate_login_uri": "https://board.example.com/sign-in"}
+    (await home.request("PATCH", at, said, by=owner)).ok()
+    links = (await home.open("/ui")).page.links
+    assert f"https://board.example.com/sign-in?iss={quote(BASE_URL, safe='')}" in links
+    assert "/ui/open/acme/board" not in links
 
 
 async def test_an_organization_that_lists_somebody_puts_nothing_on_their_start_page(home: AccountPagesScene) -> None:

@@ -160,6 +160,7 @@ async def show_organization(call: Call[None, Done, OrganizationPath], postern: P
                 one=one,
                 not_active=f"organization.not_active.{one.organization.status.value}",
                 applications=await postern.identity.account_summaries.applications(call.caller.user, call.path.org_slug),
+                issuer=postern.foundation.public_url,
                 back=ORGANIZATIONS,
                 set_up=set_up_first(f"{ORGANIZATIONS}/{one.organization.slug}"),
                 done=_OPENED.get(call.query.done, ""),

@@ -117,9 +117,10 @@ async def test_a_framework_answers_what_the_application_is_and_where_people_come
     assert fields["addresses"] == "http://localhost:3000/accounts/oidc/postern/login/callback/"
     # The address that the form began with belongs to the other one.
     await console.submit(f"{AT}/~new", name="Billing", kind="flask", policy="anyone")
-    (service,) = console.people.rows("select service_type, redirect_uris, post_logout_redirect_uris from services")
+    (service,) = console.people.rows("select service_type, redirect_uris, post_logout_redirect_uris, initiate_login_uri from services")
     assert service == {
         "service_type": "web",
+        "initiate_login_uri": "http://localhost:3000/sign-in",
         "redirect_uris": ["http://localhost:3000/callback"],
         "post_logout_redirect_uris": ["http://localhost:3000"],
     }
@@ -136,11 +137,18 @@ async def test_a_framework_answers_what_the_application_is_and_where_people_come
     assert "http://localhost:3000" in page.links
 
 
+async def test_whoever_invites_from_the_page_comes_back_to_the_application(console: ConsoleScene) -> None:
+    await made(console)
+    tab = await console.submit("/people/invitations/~new", emails="bob@people.example")
+    assert "Continue to Billing" in tab.page.text
+    assert "/ui/o/acme/applications/billing" in tab.page.links
+
+
 async def test_a_framework_without_a_server_gets_no_secret(console: ConsoleScene) -> None:
     await made(console, kind="react", addresses="http://localhost:5173/callback", elsewhere="yes")
     assert not SECRET.search(console.tab.page.text)
-    (service,) = console.people.rows("select service_type, redirect_uris, post_logout_redirect_uris from services")
-    assert service["post_logout_redirect_uris"] == ["http://localhost:5173"]
+    (service,) = console.people.rows("select post_logout_redirect_uris, initiate_login_uri from services")
+    assert service == {"post_logout_redirect_uris": ["http://localhost:5173"], "initiate_login_uri": "http://localhost:5173/sign-in"}
     assert "port: 5173" in console.tab.page.text
     assert "oidc-client-ts (untested)" in console.tab.page.text
 

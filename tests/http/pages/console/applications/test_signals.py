@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from tests.http.federation.signals.scene import STREAMS, delivery
 from tests.http.pages.console.conftest import ConsoleScene
+from tests.http.people import BASE_URL
 
 EVENTS = ["session-revoked", "credential-change"]
 
@@ -46,6 +47,10 @@ async def test_an_owner_sees_what_would_be_told_before_signals_are_on(console: C
         {"events": EVENTS, "hosts": ["127.0.0.1", "app.example.org"]}
     ]
     assert "The application has not created a stream" in tab.page.text
+    for value in (BASE_URL, f"{BASE_URL}/.well-known/ssf-configuration", f"{BASE_URL}/ssf/streams", "ssf.manage"):
+        assert f">{value}</code>".encode() in tab.shown.body, value
+    assert "/docs/guides/apis-signals" in tab.page.links
+    assert "Send verification event" not in tab.page.text
     await console.at(f"{billing}/signals/change")
     tab = await console.submit(f"{billing}/signals/change")
     assert tab.place.endswith("?done=unchanged")
@@ -65,9 +70,12 @@ async def test_a_stream_shows_what_it_was_told_and_is_sent_a_verification(consol
     tab = await console.at(f"{billing}/signals")
     assert f"/ui/o/acme{stream}" in tab.page.links
     assert "127.0.0.1" in tab.page.text
+    assert "Next: create a stream" not in tab.page.text
+    tab = await console.submit(f"{stream}/verification")
+    assert "Verification event sent" in tab.page.text
+    console.people.change("update signal_streams set verified_at = verified_at - interval '10 seconds'")
     tab = await console.at(stream)
     assert "Sign-outs" in tab.page.text
-    assert "No deliveries yet" in tab.page.text
     tab = await console.submit(f"{stream}/verification")
     assert "Verification event sent" in tab.page.text
     assert "Verification" in tab.page.text

@@ -59,6 +59,7 @@ async def test_failed_tries_stand_there_with_the_place_of_their_rule(console: Co
     said = await ask(console, "grace@example.org")
     assert "Nothing in this organization prevents grace@example.org from signing in" in said
     assert "Wrong password" in said
+    assert "Attempts on the general sign-in page are not listed here. Only the person can see them" in said
     assert "/ui/o/acme/sign-in/risk" in console.tab.page.links
 
 

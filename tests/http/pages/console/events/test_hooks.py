@@ -1,5 +1,7 @@
 """The page of the hook before a sign-in: an owner enters its address, tries it, reads what it would have done, and lets it count."""
 
+from datetime import UTC, timedelta
+
 import pytest
 
 from adapters.postgres.backups.restored import OutgoingWork, hold
@@ -32,11 +34,21 @@ async def test_an_owner_adds_a_hook_tries_it_and_lets_it_count(console: ConsoleS
         assert secret not in tab.page.text
         assert "Report-only" in tab.page.text
         assert f"{HOME}{AT}/count" not in tab.page.links, "nobody has seen yet what it would do"
+        (row,) = console.people.rows("select since from hooks")
+        later = f"Enforcing this hook is possible from {row['since'].astimezone(UTC) + timedelta(hours=1):%H:%M} (UTC), or after"
+        assert f"{later} 100 more requests." in tab.page.text
+        console.people.change("update hooks set asked = 99")
+        tab = await console.at(f"{AT}/count")
+        assert f"{later} 1 more request." in tab.page.text
+        assert not [form for form in tab.page.forms if form.action.endswith("/count")]
+        console.people.change("update hooks set asked = 0")
+        await console.at(AT)
         tab = await console.submit(f"{AT}/try")
         assert "Allowed, " in tab.page.text
         assert len(receiver.calls) == 1
         assert "Test" in (await console.at(f"{AT}/exchanges")).page.text
         console.people.change("update hooks set since = since - interval '1 hour'")
+        assert "Enforcing this hook is possible" not in (await console.at(AT)).page.text
         await console.at(f"{AT}/count")
         assert f"http://127.0.0.1:{receiver.port}/" in console.tab.page.text
         tab = await console.submit(f"{AT}/count")

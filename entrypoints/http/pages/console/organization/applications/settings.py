@@ -113,6 +113,7 @@ SIGNING_IN: Final = _page(
             change_service,
             Asked("redirect_uris", hint="console.signing_in.redirect_uris_hint"),
             Asked("post_logout_redirect_uris", hint="console.signing_in.post_logout_hint"),
+            Asked("initiate_login_uri", hint="console.signing_in.initiate_hint"),
             Asked("device_activation_uri", hint="console.signing_in.device_hint"),
         ),
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.tenancy.hooks import HookSilence, HookStands
+from core.domain.tenancy.hooks import ENOUGH_QUESTIONS, ENOUGH_TIME, HookSilence, HookStands
 from core.frozen import Frozen
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, number, sentence, state, when, words, yes_or_no
@@ -96,6 +96,13 @@ def _answer(tried: Any, text: Text) -> str:
     return ": ".join(filter(None, (text(said), _why(tried, text))))
 
 
+def _later(hook: Any, text: Text) -> str:
+    """From when on the hook can be enforced. Empty if it can, or if its secret or a restore is in the way."""
+    if hook.stands is not HookStands.SHADOW or hook.report.may_count or not hook.has_secret or hook.is_held:
+        return ""
+    return str(text("console.hook.later", count=ENOUGH_QUESTIONS - hook.report.asked, time=f"{hook.since + ENOUGH_TIME:%H:%M}"))
+
+
 class HookPages(Frozen, kw_only=True):
     """The pages of one keeper. Both share their texts."""
 
@@ -156,6 +163,7 @@ class HookPages(Frozen, kw_only=True):
                 **self._unasked(hook),
                 "needs_secret": not hook.has_secret,
                 "is_held": hook.is_held,
+                "later": _later(hook, visit.text),
             }
 
         async def beginning(visit: PageVisit) -> Mapping[str, Any]:
@@ -209,6 +217,7 @@ class HookPages(Frozen, kw_only=True):
                         *(_UNASKED if self.get is get_sign_in_hook else ()),
                     ),
                     seen=lambda hook: str(hook.report.digest),
+                    later=_later,
                 ),
                 Act(
                     "try",

@@ -62,6 +62,8 @@ class Framework(Frozen):
     kinds: frozenset[ApplicationKind]
     comes_back_to: str = ""
     """The path of the sign-in address that the framework, or these lines, expect."""
+    initiates_at: str = ""
+    """The path at which these lines begin a sign-in when somebody asks for it elsewhere."""
     tested: bool = False
     """Whether a test runs the lines as they stand. Others say that they are untested."""
 
@@ -112,13 +114,13 @@ _SPA: Final = frozenset({ApplicationKind.SPA})
 _EXAMPLE_HOST: Final = "wiki.example.com"
 _PROXY: Final = frozenset({ApplicationKind.PROXY})
 FRAMEWORKS: Final = (
-    Framework("nextjs", "Next.js", _WEB, "/api/auth/callback/postern", tested=True),
-    Framework("express", "Express", _WEB, "/callback", tested=True),
-    Framework("flask", "Flask", _WEB, "/callback", tested=True),
-    Framework("fastapi", "FastAPI", _WEB, "/callback", tested=True),
-    Framework("django", "Django", _WEB, "/accounts/oidc/postern/login/callback/", tested=True),
-    Framework("react", "React", _SPA, "/callback", tested=True),
-    Framework("vue", "Vue", _SPA, "/callback", tested=True),
+    Framework("nextjs", "Next.js", _WEB, "/api/auth/callback/postern", "/sign-in", tested=True),
+    Framework("express", "Express", _WEB, "/callback", "/login", tested=True),
+    Framework("flask", "Flask", _WEB, "/callback", "/sign-in", tested=True),
+    Framework("fastapi", "FastAPI", _WEB, "/callback", "/sign-in", tested=True),
+    Framework("django", "Django", _WEB, "/accounts/oidc/postern/login/callback/", "/accounts/oidc/postern/login/", tested=True),
+    Framework("react", "React", _SPA, "/callback", "/sign-in", tested=True),
+    Framework("vue", "Vue", _SPA, "/callback", "/sign-in", tested=True),
     Framework("spring", "Spring Boot", _WEB, "/login/oauth2/code/postern"),
     Framework("rails", "Rails", _WEB, "/auth/postern/callback"),
     Framework("laravel", "Laravel", _WEB, "/auth/callback"),

@@ -124,7 +124,8 @@ async def make_application(call: Call[NewApplicationForm, None, OrganizationPath
         name=form.name,
         service_type=_TYPES[kind],
         redirect_uris=_redirect_uris(kind, form),
-        post_logout_redirect_uris=_after_sign_out(framework, form),
+        post_logout_redirect_uris=_origins(framework, form),
+        initiate_login_uri=_initiates_at(framework, form),
         sign_in_policy=SignInPolicy(form.policy),
         trusted=_spares_consent(kind, form),
     )
@@ -173,7 +174,13 @@ def _kind(form: NewApplicationForm) -> ApplicationKind:
     return framework.kind if framework else ApplicationKind(form.kind)
 
 
-def _after_sign_out(framework: Framework | None, form: NewApplicationForm) -> Sequence[str]:
+def _initiates_at(framework: Framework | None, form: NewApplicationForm) -> str | None:
+    """Our lines for a framework begin a sign-in themselves when somebody opens the application."""
+    origins = _origins(framework, form)
+    return f"{origins[0]}{framework.initiates_at}" if framework and framework.initiates_at and origins else None
+
+
+def _origins(framework: Framework | None, form: NewApplicationForm) -> Sequence[str]:
     """Our lines for a framework lead people to the beginning of the application when they have signed out."""
     if framework is None or not framework.tested:
         return ()
@@ -313,7 +320,8 @@ def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, un
         unset=unset,
         owes_hosts=kind is ApplicationKind.PROXY and not service.redirect_uris,
         hosts=visit.here(applications.PROXY, service_slug=service.slug),
-        invite=f"{visit.here(f'{PEOPLE}/invitations/~new')}?application={service.slug}" if visit.may(create_invitation) else "",
+        invite=visit.here(f"{PEOPLE}/invitations/~new") if visit.may(create_invitation) else "",
+        called=service.slug,
         values=() if kind is ApplicationKind.PROXY else client_values(visit, values),
         frameworks=lines(kind, values, chosen),
         chosen=chosen,

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.federation.signals import SignalFate, StreamStatus, signal_events, signal_hosts
+from core.domain.federation.signals import CONFIGURATION_ENDPOINT, SignalFate, StreamStatus, signal_events, signal_hosts
 from core.domain.record.signals import OFFERED, SignalType
+from core.domain.services.resource_servers import MANAGE_SIGNALS
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
@@ -22,8 +23,10 @@ from entrypoints.http.pages.console.undo import Undoable
 from entrypoints.http.pages.console.visit import Page, PageVisit
 from entrypoints.http.routes.federation.signal_log import list_signal_deliveries, verify_signal_stream
 from entrypoints.http.routes.federation.signals import SignalsBody, get_signals, remove_signals, set_signals
+from entrypoints.http.routes.federation.streams import SIGNAL_DISCOVERY
 from ports.texts import Text
 
+_GUIDE: Final = "/docs/guides/apis-signals"
 _CHANGE: Final = f"{applications.SIGNALS}/change"
 _STREAMS: Final = f"{applications.SIGNALS}/streams"
 _ACTIVE: Final = ("console.state.active", Tone.GOOD)
@@ -71,8 +74,22 @@ _UNDOABLE: Final = Undoable(
 )
 
 
-async def _streams(visit: PageVisit, _signals: Any) -> Mapping[str, Any]:
-    return {"latest": await latest_of(STREAMS, visit)}
+async def _streams(visit: PageVisit, signals: Any) -> Mapping[str, Any]:
+    """What the application's makers need until it has made a stream; afterwards, what tries a stream."""
+    issuer, streams = visit.postern.foundation.public_url, () if signals is None else signals.streams
+    needed = (
+        ("console.field.issuer", issuer),
+        ("console.signals.discovery", f"{issuer}{SIGNAL_DISCOVERY}"),
+        ("console.signals.stream_endpoint", f"{issuer}{CONFIGURATION_ENDPOINT}"),
+        ("console.signals.scope", MANAGE_SIGNALS),
+    )
+    tried = streams[0] if len(streams) == 1 and streams[0].status != StreamStatus.DISABLED and visit.may(verify_signal_stream) else None
+    return {
+        "latest": await latest_of(STREAMS, visit),
+        "needed": () if streams else needed,
+        "guide": _GUIDE,
+        "verification": "" if tried is None else visit.here(f"{STREAMS.one}/verification", stream_id=tried.id),
+    }
 
 
 async def _ending(_visit: PageVisit, signals: Any) -> Sequence[tuple[str, int]]:
