@@ -42,7 +42,7 @@ from core.domain.platform.imports.decisions import Decision, Facts, ImportDestin
 from core.domain.platform.imports.records import Found, ImportedPerson
 from core.domain.platform.installation import FirstStepsDone, InstallationState, Storage
 from core.domain.platform.platform_users import AccountOverview, FoundUser, FoundUsers, MfaMetrics, MfaOverview
-from core.domain.platform.searches import FoundThing, FoundThings, ThingKind
+from core.domain.platform.searches import FoundThing, FoundThings, NamedKind, NamedOne, NameTerm, ThingKind
 from core.domain.platform.todos import Expiry, FrameFacts, Todos
 from core.domain.requests import Listed
 from core.domain.texts.own_texts import ApprovalRules
@@ -358,6 +358,18 @@ class ThingLookup(Protocol):
 
     async def of(self, organization: OrganizationId, text: str, kinds: Collection[ThingKind]) -> Sequence[FoundThing]:
         """The organization's things of these kinds whose name, short name or id has the text, some of each kind, by kind and name."""
+
+    async def named(
+        self,
+        organization: OrganizationId,
+        terms: Sequence[NameTerm],
+        addresses: Sequence[str],
+        kinds: Collection[NamedKind],
+        most: int,
+    ) -> Sequence[NamedOne]:
+        """Those of these kinds whose names have the terms, and the people with these addresses, the best first. It costs the same whether
+        an address has an account or none.
+        """
 
     async def everywhere(self, text: str, most_read: int) -> FoundThings:
         """Organizations and applications, `most_read` of each at most, and the installation's own tiers, fields and keys."""

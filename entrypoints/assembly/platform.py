@@ -103,7 +103,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         "todos": {"lookup": PostgresTodos(pool)},
         "frames": {"lookup": PostgresFrames(pool)},
         "expiries": {"lookup": PostgresExpiries(pool)},
-        "searches": {"lookup": PostgresThings(pool), "turns": searches_of_platform},
+        "searches": {"lookup": PostgresThings(pool), "turns": searches_of_platform, "names": FairTurns()},
         "installation": {"lookup": PostgresInstallation(pool)},
         "configurations": {"reader": PostgresConfigurations(pool), "marks": PostgresManagedMarks(pool)},
         "further_providers": {"presets": ShippedPresets(), "offers": identity.further_offers},

@@ -8,11 +8,12 @@ from uuid import UUID
 from adapters.postgres.columns import storable_text
 from adapters.postgres.identity.accounts import ADMINISTERED_AS_JSON
 from adapters.postgres.identity.factors.mfa import second_factor_due
+from adapters.postgres.platform.named import NAMED, named_one, parameters_of
 from adapters.postgres.statements import OnPool, ask, only
 from adapters.postgres.tenancy.upstream_providers import ENDS_SOON, WAITS
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import MOST_STARTED, AdministeredOrganization
-from core.domain.platform.searches import MOST_OF_A_KIND, FoundThing, FoundThings, ThingKind
+from core.domain.platform.searches import MOST_OF_A_KIND, FoundThing, FoundThings, NamedKind, NamedOne, NameTerm, ThingKind
 from core.domain.platform.todos import (
     EXPIRIES_AHEAD,
     EXPIRIES_BEHIND,
@@ -328,6 +329,16 @@ class PostgresThings(OnPool):
 
     async def of(self, organization: OrganizationId, text: str, kinds: Collection[ThingKind]) -> Sequence[FoundThing]:
         return await ask(self._pool, _thing, _FOUND_IN_ORGANIZATION, {**_sought(text), "organization": organization, "kinds": list(kinds)})
+
+    async def named(
+        self,
+        organization: OrganizationId,
+        terms: Sequence[NameTerm],
+        addresses: Sequence[str],
+        kinds: Collection[NamedKind],
+        most: int,
+    ) -> Sequence[NamedOne]:
+        return await ask(self._pool, named_one, NAMED, parameters_of(organization, terms, addresses, kinds, most))
 
     async def everywhere(self, text: str, most_read: int) -> FoundThings:
         rows = await ask(self._pool, _thing_or_none, _FOUND_EVERYWHERE, {**_sought(text), "read": most_read})

@@ -71,6 +71,24 @@ TABLES: Final = (
         ends=Ends.OWN,
     ),
     Table(
+        "member_words",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(
+            personal(
+                "word",
+                "Words of the member's name and of the email address before the @, by which the console finds the member.",
+                Eraser.ACCOUNT,
+                "As long as the membership. Words of a name only while the person is a member by their own act.",
+                None,
+            ),
+        ),
+        moves="Triggers make the words of the memberships that arrive",
+        ends=Ends.CASCADES,
+        exported="the words are those of the person's name and address, which the export has",
+        forgotten="by a trigger, with the name and the address",
+    ),
+    Table(
         "ownerships",
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,

@@ -1,4 +1,5 @@
-"""Errors of OAuth and OpenID Connect as libraries print them: the cause, the page that has what to change, and what to press there.
+"""Errors of OAuth and OpenID Connect as libraries print them, and of Microsoft Entra ID and SCIM as directories do: the cause, the page
+that has what to change, and what to press there.
 
 A library words an error as it likes, so each error has the marks by which several libraries print it. Where Postern itself refuses for the
 same reason, the cause and the change are those of the refusal: the words stand once.
@@ -28,8 +29,10 @@ class ExplainedError(Frozen):
     """The way to the page in the console."""
     press: str
     """What to change there, or in the application."""
-    marks: tuple[re.Pattern[str], ...]
-    """One of these is in the text."""
+    marks: tuple[tuple[re.Pattern[str], ...], ...]
+    """All parts of one of these are in the text."""
+    source: str = ""
+    """The page of whoever words the error, where that is neither a library nor Postern."""
 
     @property
     def anchor(self) -> str:
@@ -37,20 +40,174 @@ class ExplainedError(Frozen):
 
 
 def _error(
-    name: str, title: str, page: str, *marks: str, reason: RefusalReason | None = None, cause: str = "", press: str = ""
+    name: str,
+    title: str,
+    page: str,
+    *marks: str | tuple[str, ...],
+    reason: RefusalReason | None = None,
+    cause: str = "",
+    press: str = "",
+    source: str = "",
 ) -> ExplainedError:
     said = ("", "") if reason is None else reason_in_words(reason)
     # No mark begins or ends with a repetition, so a text of any kind is read once for each mark.
-    return ExplainedError(name, title, cause or said[0], page, press or said[1], tuple(re.compile(mark, re.IGNORECASE) for mark in marks))
+    parts = (mark if isinstance(mark, tuple) else (mark,) for mark in marks)
+    read = tuple(tuple(re.compile(part, re.IGNORECASE) for part in mark) for mark in parts)
+    return ExplainedError(name, title, cause or said[0], page, press or said[1], read, source)
 
 
+def _entra(code: str, title: str, cause: str, press: str, *codes: str) -> ExplainedError:
+    """An error of Microsoft Entra ID, by its code. `codes` are others that mean the same."""
+    return _error(code, title, _PROVIDER, *(rf"{one}\b" for one in (code, *codes)), cause=cause, press=press, source=_ENTRA_CODES)
+
+
+def _scim(name: str, title: str, cause: str, press: str, *marks: str) -> ExplainedError:
+    """An error of SCIM, by its `scimType` or its status. Either may be of anything, so SCIM stands somewhere in the text, too."""
+    return _error(name, title, _SCIM, *((_SAYS_SCIM, mark) for mark in marks), cause=cause, press=press, source=_SCIM_ERRORS)
+
+
+# Also in the names of Entra's errors of provisioning, which are one word.
+_SAYS_SCIM: Final = r"scim|systemforcrossdomainidentitymanagement"
 _SIGN_IN: Final = "Applications → the application → Sign-in → Redirect URIs"
 _CREDENTIALS: Final = "Applications → the application → Credentials"
 _REFUSALS: Final = "Applications → the application → Sign-in → Failed requests"
 _OVERVIEW: Final = "Applications → the application → Overview → Credentials and endpoints → Issuer"
+_PROVIDER: Final = "Identity providers → the provider → Settings"
+_SCIM: Final = "Identity providers → Directory sync (SCIM) → SCIM requests"
+_ENTRA_CODES: Final = "https://learn.microsoft.com/entra/identity-platform/reference-error-codes"
+_SCIM_ERRORS: Final = "https://www.rfc-editor.org/rfc/rfc7644#section-3.12"
+
+# Their texts have words of OAuth, too: "AADSTS7000215: Invalid client secret provided".
+_OF_DIRECTORIES: Final = (
+    _entra(
+        "AADSTS50011",
+        "Entra ID does not know the reply URL",
+        "The redirect URI (OpenID Connect) or reply URL (SAML) of the request is not registered in the application in Entra ID",
+        "Copy the redirect URI or reply URL (ACS) from the provider's page into Entra ID: App registrations → Authentication, or"
+        " Enterprise apps → Single sign-on → Basic SAML Configuration",
+        "AADSTS500113",
+    ),
+    _entra(
+        "AADSTS50105",
+        "The person is not assigned to the application in Entra ID",
+        "In Entra ID, the application requires an assignment, and neither the person nor a group of theirs is assigned",
+        "In Entra ID, open Enterprise apps → the application → Users and groups, and assign the person or the group."
+        " Nested groups do not count",
+    ),
+    _entra(
+        "AADSTS65001",
+        "No one has consented to the application in Entra ID",
+        "The application requests permissions that neither the person nor an administrator of the tenant has consented to",
+        "In Entra ID, open Enterprise apps → the application → Permissions, and grant admin consent",
+        "AADSTS90094",
+    ),
+    _entra(
+        "AADSTS700016",
+        "Entra ID does not know the application",
+        "The client ID (OpenID Connect) or the entity ID (SAML) does not exist in this tenant, or the tenant is another one",
+        "Compare the client ID and the tenant ID on the provider's page with App registrations → Overview. For SAML, the Identifier"
+        " (Entity ID) in Entra ID must be the entity ID on the provider's page",
+        "AADSTS90002",
+    ),
+    _entra(
+        "AADSTS7000215",
+        "The client secret of the Entra ID application is wrong or has expired",
+        "Entra ID refuses the client secret: it is the ID of the secret instead of its value, or the secret was deleted or has expired",
+        "In Entra ID, open App registrations → Certificates & secrets, create a client secret, and enter its value on the provider's page",
+        "AADSTS7000222",
+    ),
+    _entra(
+        "AADSTS75011",
+        "Entra ID used another authentication method than the request requires",
+        "The SAML request named an authentication method, and the person had signed in to Entra ID with another one,"
+        " such as a passkey or a certificate instead of a password",
+        "Let Entra ID choose the method: request no authentication context. If the application requires one, let the person sign out of"
+        " Entra ID and sign in again with that method",
+    ),
+    _entra(
+        "AADSTS50020",
+        "The person does not exist in this tenant of Entra ID",
+        "The person signed in to Microsoft with a personal account or with an account of another tenant",
+        "Let the person sign out of Microsoft and choose the work account, or invite the person as a guest in Entra ID",
+        "AADSTS50034",
+        "AADSTS51004",
+    ),
+    _entra(
+        "AADSTS53003",
+        "A Conditional Access policy of Entra ID blocked the sign-in",
+        "A policy of the tenant does not allow this device, place or method. Postern never received the sign-in",
+        "In Entra ID, open Sign-in logs → the sign-in → Conditional Access. It shows the policy",
+        "AADSTS53000",
+        "AADSTS50158",
+    ),
+    _error(
+        "AADSTS",
+        "Entra ID refused the sign-in",
+        _PROVIDER,
+        r"aadsts\d{4}",
+        cause="The error comes from Microsoft Entra ID, before Postern received an answer",
+        press="Look the number up at login.microsoftonline.com/error, and compare the provider's page with the application in Entra ID",
+        source=_ENTRA_CODES,
+    ),
+    _scim(
+        "SCIM uniqueness",
+        "The person or group that the directory creates exists already",
+        "Another account, or another group, has the userName or externalId of the request (status 409)",
+        "Open the request. Remove the duplicate in the directory, or let the directory match the existing person by userName"
+        " (the email address)",
+        r"\buniqueness\b",
+        r"\b409\b",
+    ),
+    _scim(
+        "SCIM invalidFilter",
+        "The filter of the directory cannot be read",
+        "The filter has a syntax error, or compares an attribute that Postern cannot compare (status 400)",
+        'Match people by userName or externalId in the directory\'s attribute mapping: userName eq "…"',
+        r"invalidfilter",
+        r"filter (?:is |has )?(?:an )?invalid",
+        r"invalid (?:scim )?filter",
+        r"filter syntax",
+    ),
+    _scim(
+        "SCIM unauthorized",
+        "The SCIM token is missing, wrong or expired",
+        "The directory sent no bearer token, or one that was revoked, has expired or belongs to another organization (status 401)",
+        "Create a SCIM token under Directory sync (SCIM), and enter it as the secret token in the directory",
+        r"\b401\b",
+        r"unauthori[sz]ed\b",
+        r"\btoken (?:has |is )?(?:expired|invalid|wrong|missing)",
+        r"\binvalidcredentials\b",
+        r"credentialvalidationunavailable",
+    ),
+    _scim(
+        "SCIM mutability",
+        "The directory changes an attribute that cannot be changed",
+        "The attribute is read-only, or cannot change after the person was created (status 400)",
+        "Remove the attribute from the directory's mapping, or set it to be sent on creation only",
+        r"\bmutability\b",
+    ),
+    _scim(
+        "SCIM noTarget",
+        "The directory changes something that does not exist",
+        "The person, the group or the value that the request selects was deleted or never created (status 400 or 404)",
+        "Open the request. Restart the provisioning in the directory, so that it looks for everyone again",
+        r"\bnotarget\b",
+        r"\b404\b",
+    ),
+    _scim(
+        "SCIM invalidValue",
+        "The directory sent a value that the attribute cannot have",
+        "A value is missing, too long or of the wrong type, or the request does not follow SCIM (status 400)",
+        "Open the request. It names the attribute. Change its mapping in the directory",
+        r"invalid(?:value|syntax|path)\b",
+        r"systemforcrossdomainidentitymanagementbadrequest",
+        r"\b400\b",
+    ),
+)
 
 # What says more stands before what says less: of a PKCE error, `invalid_grant` is the name that the endpoint gives it.
 EXPLAINED: Final = (
+    *_OF_DIRECTORIES,
     _error(
         "redirect_uri",
         "The redirect URI is not registered",
@@ -256,7 +413,7 @@ def _found(text: str) -> Iterator[ExplainedError]:
     said = f"{text} {unquote_plus(text, errors='replace')}" if "%" in text else text
     plain = " ".join(said.replace("\\", "").replace("\u2019", "'").split())
     for one in EXPLAINED:
-        if any(mark.search(plain) for mark in one.marks):
+        if any(all(part.search(plain) for part in mark) for mark in one.marks):
             yield one
 
 

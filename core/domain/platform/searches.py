@@ -2,7 +2,9 @@
 readers know people by their addresses, and since a search for part of an address takes turns.
 """
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
@@ -64,3 +66,66 @@ class FoundThings(Frozen):
     things: list[FoundThing]
     complete: bool
     """False if the installation has more organizations or applications than a search reads."""
+
+
+MOST_NAMED: Final = 8
+MOST_NAME_WORDS: Final = 12
+MOST_NAME_ADDRESSES: Final = 4
+SHORTEST_NAME: Final = 3
+"""In bytes: a letter of many scripts has three."""
+_LONGEST_NAME_WORD: Final = 60
+_SHORTEST_WITH_S: Final = 4
+_TOGETHER, _WHOLE, _OWN, _BEGUN = 6, 3, 2, 1
+
+
+class NameTerm(Frozen):
+    """Part of what somebody typed that may be a name, or the beginning of one."""
+
+    said: str
+    is_whole: bool
+    """Whether a word ends here. A word that somebody still types may go on."""
+    weight: int
+
+
+def name_terms(words: Sequence[str]) -> Sequence[NameTerm]:
+    """What to look for among names, of words as people type them, without accents and capitals. Two words that stand together say more than
+    each by itself, and of "toms" Tom is meant, too. The last word may be the beginning of a name.
+    """
+    return list(dict.fromkeys(_terms([one[:_LONGEST_NAME_WORD] for one in words[:MOST_NAME_WORDS]])))
+
+
+def _terms(words: Sequence[str]) -> Iterator[NameTerm]:
+    for first, second in pairwise(words):
+        yield NameTerm(f"{first} {second}"[:_LONGEST_NAME_WORD], is_whole=True, weight=_TOGETHER)
+    named = [one for one in words if len(one.encode()) >= SHORTEST_NAME]
+    for one in named:
+        yield NameTerm(one, is_whole=True, weight=_WHOLE)
+        if one.endswith("s") and len(one) >= _SHORTEST_WITH_S:
+            yield NameTerm(one[:-1], is_whole=True, weight=_OWN)
+    if named and named[-1] == words[-1]:
+        yield NameTerm(" ".join(words[-2:]), is_whole=False, weight=_BEGUN)
+        yield NameTerm(named[-1], is_whole=False, weight=_BEGUN)
+
+
+class NamedKind(StrEnum):
+    """What a name that somebody typed can lead to."""
+
+    MEMBER = "member"
+    END_USER = "end_user"
+    APPLICATION = "application"
+    API = "api"
+    TEAM = "team"
+    ROLE = "role"
+    DIRECTORY = "directory"
+    WEBHOOK = "webhook"
+
+
+class NamedOne(Frozen, kw_only=True):
+    """Somebody or something whose name is among what somebody typed."""
+
+    kind: NamedKind
+    id: UUID
+    name: str | None
+    """None for a person whose name the organization may not see, or who has none."""
+    beside: str
+    """The address of a person, the short name of a thing, or nothing."""

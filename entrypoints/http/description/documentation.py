@@ -305,6 +305,8 @@ CHAPTERS: Final = (
 )
 """By their names in addresses. What people call each stands in the texts of the console's search, in its languages."""
 EXPLAINED_IN: Final[Mapping[str, str]] = {
+    **{one.name: "connections" for one in EXPLAINED if one.name.startswith("AADSTS")},
+    **{one.name: "scim" for one in EXPLAINED if one.name.startswith("SCIM")},
     "redirect_uri": "services",
     "pkce": "oauth",
     "state": "oauth",
@@ -414,7 +416,8 @@ def explaining(pages: Pages, frame: Mapping[str, Any], found: Sequence[Explained
     chapters = {one: (f"/docs/{name}", _title(name)) for one, name in EXPLAINED_IN.items()}
     return pages.page(
         *("documentation/errors.html", DEFAULT),
-        errors=EXPLAINED,
+        # What applications meet stands first, and what directories do after it.
+        errors=sorted(EXPLAINED, key=lambda one: bool(one.source)),
         longest=LONGEST_ERROR,
         found=found,
         problem=problem,

@@ -1,41 +1,67 @@
 // Pages of the console are complete without this script. Account pages and sign-in pages do not load it.
 
-for (const sought of document.querySelectorAll("[aria-keyshortcuts]")) {
-  sought.nextElementSibling.hidden = false;
-  document.addEventListener("keydown", event => {
-    const asks = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
-    const types = event.ctrlKey || event.metaKey || event.target.matches("input, textarea, select");
-    if (!asks && (event.key !== "/" || types)) return;
-    event.preventDefault();
-    sought.focus();
-    sought.select();
-  });
-}
-
-// Suggestions come by a form with the token, so what is typed stands in no address. The page works without them: Enter asks.
+// Ask is a dialog, to which the form of the head moves while it is open: by its keys, by a click, and with the first letter. What is typed goes
+// by that form with its token, so it stands in no address. Without this script the form stays where it is, and Enter asks.
 for (const sought of document.querySelectorAll("[data-suggests]")) {
-  const sheet = sought.form.nextElementSibling;
-  let pause, asked = 0;
-  const close = () => { sheet.hidden = true; asked += 1; };
+  const form = sought.form, place = form.parentElement, sheet = form.nextElementSibling, dialog = place.nextElementSibling;
+  const key = sought.nextElementSibling;
+  let pause, asked = 0, before;
+  const clear = () => { sheet.hidden = true; asked += 1; };
+  const open = () => {
+    if (!dialog.open) {
+      before = document.activeElement;
+      dialog.append(form, sheet);
+      dialog.showModal();
+    }
+    sought.focus();
+  };
   const suggest = async () => {
     const mine = asked += 1;
-    if (!sought.value.trim()) return close();
-    const body = new URLSearchParams(new FormData(sought.form));
+    if (!sought.value.trim()) return clear();
+    const body = new URLSearchParams(new FormData(form));
     const answer = await fetch(sought.dataset.suggests, { method: "POST", body }).catch(() => null);
     if (mine !== asked) return;
     // Whoever has signed out meanwhile is led to the sign-in page, and that is no suggestion.
-    if (!answer?.ok || answer.redirected) return close();
+    if (!answer?.ok || answer.redirected) return clear();
     sheet.innerHTML = await answer.text();
     if (mine === asked) sheet.hidden = false;
   };
-  sought.addEventListener("input", () => { clearTimeout(pause); pause = setTimeout(suggest, 120); });
-  sought.form.addEventListener("submit", () => { clearTimeout(pause); close(); });
-  const around = sought.closest(".asking");
-  around.addEventListener("keydown", event => {
-    if (event.key === "Escape" && !sheet.hidden) {
+  key.hidden = false;
+  key.textContent = /Mac|iPhone|iPad/.test(navigator.platform) ? "\u2318K" : "Ctrl K";
+  document.addEventListener("keydown", event => {
+    const held = event.ctrlKey || event.metaKey;
+    const asks = event.key.toLowerCase() === "k" && held && !event.altKey && !event.shiftKey;
+    if (!asks && (event.key !== "/" || held || event.target.matches("input, textarea, select"))) return;
+    event.preventDefault();
+    open();
+    sought.select();
+  });
+  sought.addEventListener("click", open);
+  sought.addEventListener("input", event => {
+    // Letters that are put together of several keys would be lost by the move.
+    if (event.isComposing) return;
+    open();
+    clearTimeout(pause);
+    pause = setTimeout(suggest, 120);
+  });
+  sought.addEventListener("compositionend", () => sought.dispatchEvent(new Event("input")));
+  form.addEventListener("submit", () => { clearTimeout(pause); clear(); });
+  const shut = () => {
+    clearTimeout(pause);
+    clear();
+    dialog.close();
+    place.append(form, sheet);
+    before.focus();
+  };
+  dialog.addEventListener("cancel", shut);
+  // A browser closes a dialog also without asking, and the form belongs into the head.
+  dialog.addEventListener("close", () => { if (form.parentElement === dialog) shut(); });
+  dialog.addEventListener("click", event => { if (event.target === dialog) shut(); });
+  dialog.addEventListener("keydown", event => {
+    if (event.key === "Escape") {
+      // A search field would empty itself.
       event.preventDefault();
-      close();
-      sought.focus();
+      shut();
     }
     if (sheet.hidden || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
     event.preventDefault();
@@ -43,7 +69,12 @@ for (const sought of document.querySelectorAll("[data-suggests]")) {
     const next = places.indexOf(document.activeElement) + (event.key === "ArrowDown" ? 1 : -1);
     places[Math.max(0, Math.min(next, places.length - 1))].focus();
   });
-  document.addEventListener("click", event => { if (!around.contains(event.target)) close(); });
+}
+
+// The panel that an address opens is where its reader wanted to be.
+for (const panel of document.querySelectorAll("[data-opened]")) {
+  panel.scrollIntoView({ block: "center" });
+  panel.querySelector("select, textarea, input:not([type=hidden]), button")?.focus({ preventScroll: true });
 }
 
 // The first sign-in appears: asked for after 2, 4, 8, and then every 10 seconds, until the answer says that it is over.

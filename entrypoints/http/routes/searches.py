@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.identity.callers import Caller
-from core.domain.platform.searches import LONGEST_TEXT, FoundThing, ThingKind
+from core.domain.platform.searches import LONGEST_TEXT, FoundThing, NamedKind, NamedOne, ThingKind
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browsers import admits
@@ -17,12 +17,13 @@ from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import Endpoint, endpoint
 from entrypoints.http.machinery.fields import Id, OrganizationPath, example
 from entrypoints.http.routes.federation import scim_settings
-from entrypoints.http.routes.services import api_keys, plans, resource_servers, service_claims, service_roles, services
+from entrypoints.http.routes.services import api_keys, end_users, plans, resource_servers, service_claims, service_roles, services
 from entrypoints.http.routes.tenancy import (
     domain_routes,
     domains,
     joining,
     management_keys,
+    members,
     profile_fields,
     roles,
     setup_links,
@@ -53,6 +54,14 @@ LISTED_BY: Final[Mapping[ThingKind, Endpoint]] = {
     ThingKind.WEBHOOK: webhooks.list_webhooks,
     ThingKind.SIEM: siem.get_siem_configuration,
     ThingKind.MANAGEMENT_KEY: management_keys.list_management_keys,
+}
+
+
+# People are named to those who may list them.
+_NAMED_TO: Final[Mapping[NamedKind, Endpoint]] = {
+    **{one: LISTED_BY[ThingKind(one)] for one in NamedKind if one not in {NamedKind.MEMBER, NamedKind.END_USER}},
+    NamedKind.MEMBER: members.list_members,
+    NamedKind.END_USER: end_users.list_end_users,
 }
 
 
@@ -102,6 +111,12 @@ async def search_things(call: Call[None, SoughtName, OrganizationPath, Member], 
     """
     kinds = [kind for kind, listed in LISTED_BY.items() if admits(listed.caller, call.caller)]
     return FoundThingList([_record(one) for one in await postern.platform.searches.of(call.caller, call.query.q, kinds)])
+
+
+async def named_in_organization(member: Member, postern: Postern, words: Sequence[str], addresses: Sequence[str]) -> Sequence[NamedOne]:
+    """Whom and what these words name, of the kinds that the member may list. Raises `Overloaded`."""
+    kinds = [kind for kind, listed in _NAMED_TO.items() if admits(listed.caller, member)]
+    return await postern.platform.searches.named(member, words, addresses, kinds)
 
 
 @endpoint.get("/api/platform/search", caller=PLATFORM_OWNER, tags=("platform",))

@@ -1,4 +1,4 @@
-"""Ask in Chromium, with the keyboard alone: suggestions open, are walked through, close and lead on, and are as sound as any page."""
+"""Ask in Chromium, by the keyboard: the dialog opens, its answers are walked through, close and lead on, and are as sound as any page."""
 
 from typing import Final
 
@@ -22,7 +22,13 @@ _SAID: Final = """new Promise(done => {
 })"""
 _FOCUSED: Final = "document.activeElement.name || document.activeElement.textContent.trim()"
 _IS_OPEN: Final = "!document.querySelector('.suggested').hidden"
+_IS_DIALOG: Final = "document.querySelector('dialog.ask').open"
 _CONTROL_K: Final = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'k', ctrlKey: true, bubbles: true}))"
+_CLOSED: Final = """new Promise(done => {
+  const dialog = document.querySelector('dialog.ask');
+  dialog.addEventListener('close', () => done(), {once: true});
+  dialog.close();
+})"""
 # In the reader's language: what somebody types, and what is suggested first.
 _ASKED: Final = (
     ("en", "session limits", "Sessions"),
@@ -73,8 +79,15 @@ async def test_the_keyboard_walks_through_the_suggestions_and_out_of_them(town: 
     page, home = town.page, OF_ORGANIZATION.format(org_slug=town.world.asked.slug)
     await page.show(width=WIDE)
     await page.open(home)
+    await page.evaluate("document.querySelector('.brand').focus()")
     await page.evaluate(_CONTROL_K)
     assert await page.evaluate(_FOCUSED) == "q"
+    assert await page.evaluate(_IS_DIALOG)
+    box = await page.evaluate(
+        "(({width, top}) => [width, top / innerHeight])(document.querySelector('dialog.ask').getBoundingClientRect())"
+    )
+    assert box[0] == 640
+    assert abs(box[1] - 0.12) < 0.01
     await page.type("webhook")
     await page.evaluate(_SAID % "Webhooks")
     lines = await page.evaluate("[...document.querySelectorAll('.suggested a, .suggested button')].map(one => one.textContent.trim())")
@@ -86,14 +99,30 @@ async def test_the_keyboard_walks_through_the_suggestions_and_out_of_them(town: 
     for line in (*lines[-2::-1], "q", "q"):
         await page.press("Up")
         assert await page.evaluate(_FOCUSED) == line
-    # From a line, Escape closes and leads back; what was typed stays.
+    # From a line, Escape closes and leads back to where somebody was; what was typed stays, in the head.
     await page.press("Down")
     await page.press("Escape")
     assert not await page.evaluate(_IS_OPEN)
-    assert await page.evaluate(_FOCUSED) == "q"
-    assert await page.evaluate("document.activeElement.value") == "webhook"
-    # Enter on a line leads to its page.
+    assert not await page.evaluate(_IS_DIALOG)
+    assert await page.evaluate("document.activeElement.className") == "brand"
+    assert await page.evaluate("document.querySelector('header > .asking [name=q]').value") == "webhook"
+    # So it does when the browser closes the dialog by itself.
+    await page.press("/")
+    await page.evaluate(_CLOSED)
+    assert await page.evaluate("document.activeElement.className") == "brand"
+    assert await page.evaluate("document.querySelector('header > .asking [name=q]').value") == "webhook"
+    # With the first letter that is typed there, the form moves into the dialog.
+    await page.evaluate("(field => { field.focus(); field.setSelectionRange(7, 7); })(document.querySelector('[name=q]'))")
+    assert not await page.evaluate(_IS_DIALOG)
     await page.type("s")
+    assert await page.evaluate(_IS_DIALOG)
+    assert await page.evaluate("document.activeElement.value") == "webhooks"
+    # There, Escape leads back to the field of the head, from which the next letter opens the dialog again.
+    await page.press("Escape")
+    assert not await page.evaluate(_IS_DIALOG)
+    assert await page.evaluate("document.activeElement === document.querySelector('header > .asking [name=q]')")
+    await page.type(" ")
+    # Enter on a line leads to its page.
     await page.evaluate(_SAID % "Webhooks")
     await page.press("Down")
     await page.press("Enter")
@@ -112,3 +141,40 @@ async def test_an_action_is_pressed_with_the_keyboard_and_fills_its_form(town: T
     assert await page.evaluate("document.querySelector('main [name=name]').value") == "Sales of Bremen"
     assert await console_findings(page) == []
     assert page.violations == []
+
+
+async def test_an_act_is_done_with_few_keys_beside_the_words(town: Town) -> None:
+    """Open, walk to the answer, choose it; the panel that it opens has the focus and is in sight; choose there, and press."""
+    person = town.world.asked.member
+    await town.enter(town.owner().cookies[COOKIE])
+    page, home = town.page, OF_ORGANIZATION.format(org_slug=town.world.asked.slug)
+    await page.show(width=WIDE)
+    await page.open(home)
+    keys = ["/"]
+    await page.press("/")
+    await page.type(f"change role of {person.email}")
+    await page.evaluate(_SAID % "Change the role of")
+    for key in ("Down", "Enter"):
+        await page.press(key)
+        keys.append(key)
+    await page.arrived(f"{BASE_URL}{home}/people/{person.user}/role")
+    assert await page.evaluate("document.activeElement.tagName") == "SELECT"
+    box = await page.evaluate("(({top, bottom}) => [top, bottom, innerHeight])(document.activeElement.getBoundingClientRect())")
+    assert 0 <= box[0] < box[1] <= box[2]
+    for key in ("Down", "Tab", "Enter"):
+        await page.press(key)
+        keys.append(key)
+    await page.arrived(f"{BASE_URL}{home}/people/{person.user}")
+    assert len(keys) <= 8
+    assert page.violations == []
+
+
+async def test_the_first_answer_of_the_page_has_the_focus(town: Town) -> None:
+    await town.enter(town.owner().cookies[COOKIE])
+    page, home = town.page, OF_ORGANIZATION.format(org_slug=town.world.asked.slug)
+    await page.show(width=WIDE)
+    await page.open(home)
+    await _suggested(page, "session limits", "Sessions")
+    await page.press("Enter")
+    await page.arrived(f"{BASE_URL}{home}/search")
+    assert await page.evaluate("document.activeElement === document.querySelector('main h3 a')")

@@ -61,6 +61,7 @@ TENANCY: Final = (
         table="memberships",
         parts={
             "former_members": "who was a member before",
+            "member_words": "by which words the console finds a member",
             "relations": "what a member may do: the role, and roles of services and teams",
             "profile_values": "what the organization keeps of a person in its own fields",
         },

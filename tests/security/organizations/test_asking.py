@@ -4,6 +4,7 @@ the asker may not list. What the answer shows, and how much of it, is as if the 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any, Final
 
 import pytest
@@ -23,6 +24,7 @@ from tests.security.organizations.world import ASKED, FIRST, LAST, WHOSE, World
 database_url, postern, people = http.database_url, http.postern, http.people
 
 SEARCH: Final = f"/ui/o/{ASKED}/search"
+SUGGESTIONS: Final = f"{SEARCH}/suggestions"
 _SAYING: Final = ("name", "slug", "email", "domain", "identifier", "label", "key", "url", "issuer")
 """Columns by which somebody may ask."""
 _LEAST_TERMS: Final = 100
@@ -75,10 +77,11 @@ async def test_an_answer_is_as_if_there_were_no_other_organization(walk: AskingW
     async def answers() -> dict[tuple[str, str], bytes]:
         found = {}
         for reader in readers:
-            for text in terms:
-                answer = await walk.ask(reader, text)
-                assert answer.status == 200, (reader.name, text)
-                found[reader.name, text] = _MOVING.sub(b"", answer.body)
+            for at in (SEARCH, SUGGESTIONS):
+                for text in terms:
+                    answer = await walk.ask(reader, text, at)
+                    assert answer.status == 200, (reader.name, at, text)
+                    found[f"{reader.name} {at}", text] = _MOVING.sub(b"", answer.body)
         return found
 
     among = await answers()
@@ -99,10 +102,9 @@ async def test_what_is_found_opens_for_whoever_has_found_it(walk: AskingWalk) ->
     found_by: dict[str, set[str]] = {}
     for reader in (walk.readers.owner, walk.readers.member, walk.readers.auditor, walk.readers.acting):
         for text in terms:
-            answer = await walk.ask(reader, text)
-            assert answer.status == 200, (reader.name, text)
-            main = answer.body.partition(b'<main id="content">')[2]
-            for link in PageReader(main).links:
+            page, list_ = await walk.ask(reader, text), await walk.ask(reader, text, SUGGESTIONS)
+            assert (page.status, list_.status) == (200, 200), (reader.name, text)
+            for link in PageReader(page.body.partition(b'<main id="content">')[2] + list_.body).links:
                 if not link.startswith(f"/ui/o/{ASKED}"):
                     continue
                 found_by.setdefault(reader.name, set()).add(link)
@@ -149,26 +151,28 @@ async def test_an_address_without_a_tie_is_looked_for_by_the_statements_of_one_t
 
     monkeypatch.setattr(Connection, "carry_out", counted)
     for reader in (walk.readers.owner, walk.readers.admin, walk.readers.member):
-        for asked in ("{}", "remove {}", "why can {} not sign in", "end {}'s sessions", "what can {} open"):
+        for at, asked in product(
+            (SEARCH, SUGGESTIONS), ("{}", "remove {}", "why can {} not sign in", "end {}'s sessions", "what can {} open")
+        ):
             # The first prepares the statements.
-            await walk.ask(reader, asked.format(nobody))
+            await walk.ask(reader, asked.format(nobody), at)
             ran, said = {}, {}
             for address in (elsewhere, untied, gone, nobody):
                 sent.clear()
-                answer = await walk.ask(reader, asked.format(address))
+                answer = await walk.ask(reader, asked.format(address), at)
                 ran[address] = (log.events("request")[-1]["db_round_trips"], [*sent])
                 said[address] = _MOVING.sub(b"", answer.body).replace(address.encode(), b"")
-            assert ran[nobody][1], (reader.name, asked)
+            assert ran[nobody][1], (reader.name, at, asked)
             for address in (elsewhere, untied, gone):
-                assert ran[address] == ran[nobody], (reader.name, asked, address)
-                assert said[address] == said[nobody], (reader.name, asked, address)
+                assert ran[address] == ran[nobody], (reader.name, at, asked, address)
+                assert said[address] == said[nobody], (reader.name, at, asked, address)
 
 
-async def test_a_suggestion_looks_nothing_up_but_the_session_and_the_limit(walk: AskingWalk, log: CapturedLog) -> None:
-    at, owner = f"{SEARCH}/suggestions", walk.readers.owner
-    known = walk.world.asked.member.email
-    answers = [
-        (await walk.ask(owner, text, at), log.events("request")[-1]["db_round_trips"]) for text in (f"lock {known}", f"lock x{known}")
-    ]
-    assert [trips for _, trips in answers] == [1, 1]
-    assert answers[0][0].body == answers[1][0].body
+async def test_a_suggestion_looks_up_the_session_the_limit_and_names_from_three_characters_on(walk: AskingWalk, log: CapturedLog) -> None:
+    owner, member = walk.readers.owner, walk.world.asked.member
+    trips = {}
+    for text in ("lo", f"lock {member.email}", f"lock x{member.email}", "who lost a phone"):
+        answer = await walk.ask(owner, text, SUGGESTIONS)
+        trips[text] = log.events("request")[-1]["db_round_trips"]
+        assert (f"/people/{member.user}".encode() in answer.body) is (text == f"lock {member.email}")
+    assert [*trips.values()] == [1, 2, 2, 2]

@@ -81,6 +81,8 @@ class UnnamedAction(NamedTuple):
     at: str
     """The template of the page that does it."""
     position: "PagePosition"
+    weakens: bool = False
+    """Whether it weakens, ends or deletes something: then its words alone lead to it."""
 
 
 class PagePosition(Frozen):

@@ -125,6 +125,41 @@ PRINTED: Final = (
         "redirect_uri",
     ),
     ("an address", "http://localhost:3000/cb?error=access_denied&state=xyz", "access_denied"),
+    (
+        "Entra ID",
+        "AADSTS50011: The redirect URI 'https://id.example.org/back' specified in the request does not match the redirect URIs",
+        "AADSTS50011",
+    ),
+    (
+        "Entra ID",
+        "invalid_client: AADSTS7000215: Invalid client secret provided. Ensure the secret being sent is the value, not the ID",
+        "AADSTS7000215",
+    ),
+    ("Entra ID", "AADSTS7000222: The provided client secret keys for app '6b2d' are expired.", "AADSTS7000215"),
+    (
+        "Entra ID",
+        "Message: AADSTS75011: Authentication method 'X509, MultiFactor' by which the user authenticated doesn't match",
+        "AADSTS75011",
+    ),
+    ("Entra ID", "unauthorized_client AADSTS700016: Application with identifier 'x' was not found in the directory", "AADSTS700016"),
+    ("Entra ID", "AADSTS50105: Your administrator has configured the application to block users unless they are assigned", "AADSTS50105"),
+    ("Entra ID", "AADSTS900561: The endpoint only accepts POST requests. Received a GET request.", "AADSTS"),
+    (
+        "SCIM",
+        '{"schemas":["urn:ietf:params:scim:api:messages:2.0:Error"],"scimType":"uniqueness","detail":"taken","status":"409"}',
+        "SCIM uniqueness",
+    ),
+    ("SCIM", "Okta: Error while trying to provision: scim 409 conflict", "SCIM uniqueness"),
+    ("SCIM", '{"scimType":"invalidFilter","status":"400","schemas":["urn:ietf:params:scim:api:messages:2.0:Error"]}', "SCIM invalidFilter"),
+    ("SCIM", "SCIM endpoint returned 401 Unauthorized", "SCIM unauthorized"),
+    (
+        "SCIM",
+        "SystemForCrossDomainIdentityManagementCredentialValidationUnavailable: your credentials are invalid",
+        "SCIM unauthorized",
+    ),
+    ("SCIM", '{"scimType":"mutability","status":"400","schemas":["urn:ietf:params:scim:api:messages:2.0:Error"]}', "SCIM mutability"),
+    ("SCIM", '{"scimType":"noTarget","status":"400","schemas":["urn:ietf:params:scim:api:messages:2.0:Error"]}', "SCIM noTarget"),
+    ("SCIM", "scim: 400 Bad Request invalidValue emails", "SCIM invalidValue"),
 )
 
 
@@ -139,7 +174,11 @@ def test_ten_errors_and_ten_libraries_are_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "ok", "ada@example.org signed in", "GET /callback?code=abc&state=xyz 200", "invalid literal for int()"]
+    "text",
+    [
+        *("", "ok", "ada@example.org signed in", "GET /callback?code=abc&state=xyz 200", "invalid literal for int()"),
+        *("HTTP 409 Conflict", "401 Unauthorized", "set up SCIM for Okta", "a filter that is invalid", "AADSTS"),
+    ],
 )
 def test_what_is_no_error_of_oauth_is_not_explained(text: str) -> None:
     assert explained_in(text) == []
@@ -151,6 +190,9 @@ def test_each_error_has_a_cause_a_page_and_a_change_and_one_anchor() -> None:
         assert one.cause
         assert one.page
         assert one.press
+        # Whoever words the error is cited, and no link leads anywhere else.
+        assert bool(one.source) is one.name.startswith(("AADSTS", "SCIM"))
+        assert not one.source or one.source.startswith(("https://learn.microsoft.com/entra/", "https://www.rfc-editor.org/rfc/rfc7644"))
         # The page puts the full stop.
         assert not one.cause.endswith(".")
         assert not one.press.endswith(".")
@@ -165,7 +207,15 @@ def test_what_postern_refuses_itself_is_said_in_the_words_of_the_refusal() -> No
 def test_a_trace_with_everything_is_explained_by_few_errors_within_bounds() -> None:
     everything = " ".join(text for _, text, _ in PRINTED)
     assert len(explained_in(everything)) == MOST_EXPLAINED
-    for long in ("redirect_uri " * 1200, "invalid " * 2000, "\u202e" * 5000, "<script>" * 2000, "redirect uri a a a a a " * 700):
+    for long in (
+        "redirect_uri " * 1200,
+        "invalid " * 2000,
+        "\u202e" * 5000,
+        "<script>" * 2000,
+        "redirect uri a a a a a " * 700,
+        "scim 40 " * 2000,
+        "aadsts " * 2300,
+    ):
         assert fits(long)
         began = process_time()
         explained_in(long)

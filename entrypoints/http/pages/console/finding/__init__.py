@@ -27,6 +27,7 @@ from entrypoints.http.pages.console.finding.subjects import (
     TypedQuestion,
     found_among,
     has_whole,
+    plain_words,
     question_of,
     says_an_address,
 )
@@ -35,6 +36,8 @@ from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
 SHOWN: Final = 10
 SUGGESTED: Final = 8
+MOST_SUGGESTED: Final = 10
+"""With somebody or something that the text names, and what one does with it."""
 TYPED: Final = Form(limit=32 << 10)
 """The form of what was typed. Whoever pastes more than this has pasted something else."""
 SUGGESTING: Final[Mapping[str, Any]] = {"limit": (SUGGESTIONS,), "accepts": TYPED, "framed": False}
@@ -73,6 +76,18 @@ class ActionLine(Frozen):
     at: str
     fields: tuple[tuple[str, str], ...] = ()
     """What the form of that page is filled with. It goes there by a form with the token, and never in the address."""
+    beside: str = ""
+
+
+class NamedLine(Frozen):
+    """Somebody or something that the text names, and what people do with it most."""
+
+    heading: str
+    """A text key."""
+    line: FoundLine
+    acts: Sequence[ActionLine]
+    is_sure: bool
+    """Whether the text means it for certain. A word of the console may be a name, too."""
 
 
 class ErrorPlace(NamedTuple):
@@ -102,9 +117,23 @@ def _line(one: Any, place: str, path: Mapping[str, str]) -> FoundLine:
     return FoundLine(one.name, above or one.slug or "", address(place, {**path, **values}))
 
 
-async def subjects_for(visit: PageVisit, place: ConsolePlace, sought: str) -> Sequence[KnownSubject]:
-    """What the text asks for among what needs no look into the database, and the reader may open. What answers best comes first."""
-    return found_among(await SUBJECTS.of(place, visit.call.language), _question(visit, sought), visit.call.caller)
+class AskedPage(NamedTuple):
+    """The page of what a text asks for, and the name in the text, which is nobody's."""
+
+    template: str
+    name: str
+
+
+async def subjects_for(visit: PageVisit, place: ConsolePlace, sought: str, asked: AskedPage | None = None) -> Sequence[KnownSubject]:
+    """What the text asks for among what needs no look into the database, and the reader may open. What answers best comes first: the page
+    that is asked for, where the name is no word of the console.
+    """
+    known = await SUBJECTS.of(place, visit.call.language)
+    found = found_among(known, _question(visit, sought), visit.call.caller)
+    if asked is None or not known.lacks(plain_words(asked.name).split()):
+        return found
+    first = [one for one in known.each if one.template == asked.template and one.opens_for(visit.call.caller)]
+    return [*first, *(one for one in found if one not in first)]
 
 
 def _question(visit: PageVisit, sought: str) -> TypedQuestion:
@@ -138,21 +167,52 @@ def error_lines(visit: PageVisit, query: str, places: Mapping[str, ErrorPlace]) 
 
 
 async def show_asked(
-    call: AnyCall, postern: Postern, place: ConsolePlace, actions: Sequence[ActionLine], errors: Mapping[str, ErrorPlace]
+    call: AnyCall,
+    postern: Postern,
+    place: ConsolePlace,
+    actions: Sequence[ActionLine],
+    errors: Mapping[str, ErrorPlace],
+    *,
+    named: Sequence[NamedLine] = (),
+    asked: AskedPage | None = None,
 ) -> Page:
     """What suits what somebody has typed so far: a part of a page, without its frame."""
     visit = PageVisit(call, postern)
     sought = sought_by(call.body.q)
-    lines = lines_of(visit, await subjects_for(visit, place, sought))[:SUGGESTED] if sought else ()
+    subjects = lines_of(visit, await subjects_for(visit, place, sought, None if named else asked)) if sought else ()
     page = shipped_pages().page(
         "console/finding/suggestions.html",
         call.language,
-        actions=[*error_lines(visit, call.body.q, errors), *actions],
-        lines=lines,
+        lines=_suggested([*error_lines(visit, call.body.q, errors), *actions], named, subjects),
         sought=sought,
         form_token=token_for(BROWSER, call.request, postern),
     )
     return Answer(page, 200)
+
+
+def _suggested(actions: Sequence[ActionLine], named: Sequence[NamedLine], subjects: Sequence[FoundLine]) -> Sequence[ActionLine]:
+    """What the text means for certain, then the pages, then what may be a name. One line an address."""
+    sure = [one for one in named if one.is_sure]
+    unsure = [_as_action(one.line) for one in named if not one.is_sure]
+    # Of several of one name, somebody chooses first.
+    several = len(sure) > 1
+    lines = [
+        *actions,
+        *(_as_action(one.line) for one in sure),
+        *(() if several or not sure else sure[0].acts),
+        *map(_as_action, subjects[: SUGGESTED - len(unsure[:2])]),
+        *unsure,
+        *(act for one in sure for act in one.acts if several),
+    ]
+    once: dict[tuple[object, ...], ActionLine] = {}
+    for one in lines:
+        # Two actions may lead to one list, in which one chooses.
+        once.setdefault((one.at, one.label, one.fields), one)
+    return [*once.values()][: MOST_SUGGESTED if sure else SUGGESTED]
+
+
+def _as_action(line: FoundLine) -> ActionLine:
+    return ActionLine(line.name, line.place, beside=line.beside)
 
 
 async def show_found(
@@ -163,13 +223,18 @@ async def show_found(
     *,
     pressed: bool = True,
     actions: Sequence[ActionLine] = (),
+    named: Sequence[NamedLine] = (),
+    asked: AskedPage | None = None,
     complete: bool = True,
     lists: Sequence[tuple[str, str]] = (),
 ) -> Page:
-    """The page of a search. `lists` has label and address of whole lists, which have pages. Without a press, the field is filled alone."""
+    """The page of a search. `lists` has label and address of whole lists, which have pages. Without a press, the field is filled alone.
+    `asked` comes first if nothing that the text names exists.
+    """
     found: Sequence[LinesOfKind] = ()
+    sure = [one for one in named if one.is_sure]
     if pressed and sought:
-        subjects = await subjects_for(visit, position.place, sought)
+        subjects = await subjects_for(visit, position.place, sought, None if named or actions else asked)
         own = lines_of(visit, [one for one in subjects if one.kind not in _DOCUMENTS])[:_MOST_PAGES]
         documents = lines_of(visit, [one for one in subjects if one.kind in _DOCUMENTS])[:SHOWN]
         parts = [
@@ -180,9 +245,12 @@ async def show_found(
             # Whoever asks for nginx comes for its guide, and pages that name it among others come after.
             parts.reverse()
         first, second = parts
+        shown = {one.line.place for one in sure}
+        unsure = [LinesOfKind(one.heading, [one.line], is_whole=True) for one in named if not one.is_sure]
+        groups = _joined([*unsure, *groups], shown)
         # Of "ada", the person called so comes before pages with "adaptive" among their words. Whoever types an address means somebody.
         begins_only = bool(subjects) and not has_whole(_question(visit, sought), subjects[0])
-        names_first = begins_only or says_an_address(sought)
+        names_first = (begins_only and not named) or says_an_address(sought)
         found = [one for one in ((*groups, first, second) if names_first else (first, *groups, second)) if one.lines]
     page = visit.show(
         "finding/found.html",
@@ -192,6 +260,7 @@ async def show_found(
         sought=sought,
         pressed=pressed,
         actions=actions,
+        named=[(visit.text(heading), [*some]) for heading, some in groupby(sure, lambda one: one.heading)],
         found=[(visit.text(group.heading), group.lines, not group.is_whole and len(group.lines) >= SHOWN) for group in found],
         most=SHOWN,
         complete=complete,
@@ -199,6 +268,15 @@ async def show_found(
         lists=lists if pressed else (),
     )
     return Answer(page, 200)
+
+
+def _joined(groups: Iterable[LinesOfKind], shown: set[str]) -> Sequence[LinesOfKind]:
+    """One group a kind, without what stands above."""
+    lines: dict[str, dict[str, FoundLine]] = {}
+    for group in groups:
+        lines.setdefault(group.heading, {}).update({one.place: one for one in group.lines if one.place not in shown})
+    whole = {group.heading: group.is_whole for group in groups}
+    return [LinesOfKind(heading, [*some.values()], is_whole=whole[heading]) for heading, some in lines.items()]
 
 
 async def _all_pages(visit: PageVisit, place: ConsolePlace) -> Sequence[FoundLine]:

@@ -43,9 +43,11 @@ APOSTROPHES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u201b\u02b9\u02bc
 _SHORTEST_STEM: Final = 4
 _SHORTEST_MENDED: Final = 5
 """Of shorter words, one letter makes another word."""
-_ENOUGH: Final = 0.5
-"""The share of a question that an answer must have."""
+_ENOUGH: Final = 0.35
+"""The share of a question that an answer must have. Sentences have words that say nothing."""
 _NEAR_THE_BEST: Final = 0.7
+_SHARE_OF_STRANGE: Final = 3
+"""What a word that nobody has says, beside one that a single subject has."""
 _NAMES_A_PRODUCT: Final = 85
 """The rank of a guide to a product that the question names."""
 _PROXY_GUIDES: Final = "proxies-"
@@ -92,9 +94,18 @@ class KnownSubject(Frozen):
     words: str
     all: str
     """Also what stands around it: the words of its page."""
+    template: str = ""
+    """The template of its own page, where `at` is the list in which one chooses first."""
+    verbs: tuple[frozenset[str], ...] = ()
+    """For what weakens, ends or deletes something: it answers only whoever has typed all words of one of these. Nobody who asks for the
+    opposite is led there.
+    """
 
     def opens_for(self, caller: Any) -> bool:
         return all(admits(rule, caller) for rule in self.rules)
+
+    def suits(self, asked: "TypedQuestion") -> bool:
+        return not self.verbs or any(verb <= asked.said for verb in self.verbs)
 
 
 class KnownSubjects(Frozen):
@@ -107,11 +118,21 @@ class KnownSubjects(Frozen):
     """The subjects by what they are called, squashed."""
     shaped: Mapping[tuple[str, int], tuple[str, ...]]
     """The words by their first letter and length: a slip changes neither much."""
+    phrased: tuple[tuple[frozenset[str], KnownSubject], ...]
+    """The phrases of two words and more, by their stems and without small words: "a custom field" is "custom fields"."""
     products: frozenset[str]
     """What only guides are called, squashed: a product that no page of the console has among its words."""
 
+    def lacks(self, words: Iterable[str]) -> bool:
+        """Whether one of the words is none by which anything is found: then it may be a name."""
+        return any(f" {word} " not in f"{self.said} " for word in words)
+
+    def only(self, some: Sequence[KnownSubject]) -> "KnownSubjects":
+        """Some of these, by the words of all: a word that only others have is none that nobody has."""
+        return KnownSubjects(tuple(some), self.said, {}, self.shaped, (), frozenset())
+
     @classmethod
-    def of(cls, subjects: Iterable[KnownSubject]) -> "KnownSubjects":
+    def of(cls, subjects: Iterable[KnownSubject], small: frozenset[str] = frozenset()) -> "KnownSubjects":
         each = tuple(subjects)
         vocabulary = sorted({word for one in each for word in f"{one.own}{one.words}".split()})
         shaped: dict[tuple[str, int], list[str]] = {}
@@ -128,7 +149,13 @@ class KnownSubjects(Frozen):
             each=each,
             said=f" {' '.join(vocabulary)}",
             shaped={shape: tuple(words) for shape, words in shaped.items()},
+            phrased=tuple((phrase, one) for one in each for phrase in _phrases_of(one, small) if len(phrase) > 1),
         )
+
+
+def _phrases_of(one: KnownSubject, small: frozenset[str]) -> Iterator[frozenset[str]]:
+    for phrase in (one.own, *one.phrases):
+        yield frozenset(stem_of(word) for word in phrase.split() if word not in small)
 
 
 class TypedQuestion(Frozen):
@@ -139,6 +166,8 @@ class TypedQuestion(Frozen):
     """The beginning of each word, after a space, and of its stem."""
     telling: tuple[tuple[str, str], ...]
     """Those that say a place. "Force" and "everyone" say none."""
+    said: frozenset[str] = frozenset()
+    """All words, also the small ones, as they were typed."""
 
     @property
     def joined(self) -> str:
@@ -183,18 +212,18 @@ def question_of(text: str, small_words: str, placeless_words: str) -> TypedQuest
     small, placeless = words_of_list(small_words), words_of_list(placeless_words)
     kept = [one for one in words if one not in small] or words
     telling = [one for one in kept if one not in placeless] or kept
-    return TypedQuestion(_squashed(text), tuple(map(_sought, kept)), tuple(map(_sought, telling)))
+    return TypedQuestion(_squashed(text), tuple(map(_sought, kept)), tuple(map(_sought, telling)), frozenset(words))
 
 
-def _of_words(words: tuple[tuple[str, str], ...]) -> TypedQuestion:
-    return TypedQuestion("".join(word[1:] for word, _ in words), words, words)
+def _of_words(words: tuple[tuple[str, str], ...], said: frozenset[str]) -> TypedQuestion:
+    return TypedQuestion("".join(word[1:] for word, _ in words), words, words, said)
 
 
 def _sought(word: str) -> tuple[str, str]:
-    return f" {word}", f" {_stem(word)}" if len(word) > 1 else f" {word} "
+    return f" {word}", f" {stem_of(word)}" if len(word) > 1 else f" {word} "
 
 
-def _stem(word: str) -> str:
+def stem_of(word: str) -> str:
     cut = _ENDINGS.sub("", word)
     return cut if len(cut) >= _SHORTEST_STEM else word
 
@@ -208,6 +237,9 @@ def subject(  # noqa: PLR0917 - the parts of a declaration, in the order in whic
     words: str = "",
     around: str = "",
     also: Sequence[str] = (),
+    *,
+    template: str = "",
+    verbs: tuple[frozenset[str], ...] = (),
 ) -> KnownSubject:
     """`also` are further titles."""
     phrases = [one for one in words.split(",") if one.strip()]
@@ -223,7 +255,15 @@ def subject(  # noqa: PLR0917 - the parts of a declaration, in the order in whic
         phrases=tuple(map(_words_in, phrases)),
         words=(said := _words_in(words)),
         all=f"{_words_in(' '.join((title, *also)))}{said}{_words_in(around)}",
+        template=template or at,
+        verbs=verbs,
     )
+
+
+def _verbs(label: str, text: Text, *, ends: bool = False) -> tuple[frozenset[str], ...]:
+    """Of a button that ends something, or says that it does: each word that says so. "Remove the webhook" asks for "Delete webhook"."""
+    ending = words_of_list(text("console.search.ending_words"))
+    return tuple(frozenset({one}) for one in ending) if ends or not ending.isdisjoint(plain_words(label).split()) else ()
 
 
 def _has(words: str, one: tuple[str, str]) -> bool:
@@ -270,12 +310,14 @@ def found_among(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequ
     judged = _answering(known, asked, caller)
     if not judged:
         # Some subjects have "force" or "everyone" among their words, so these are left out only where nothing has them all.
-        asked = _of_words(asked.telling)
+        asked = _of_words(asked.telling, asked.said)
         judged = _answering(known, asked, caller)
     if not judged:
         # Nobody sees a letter too many while typing.
         mended = _mended(known, asked)
-        judged = (_answering(known, mended, caller) if mended.words != asked.words else ()) or _nearly(known, mended, caller)
+        is_mended = mended.words != asked.words
+        judged = (_answering(known, mended, caller) if is_mended else ()) or _nearly(known, asked, caller)
+        judged = judged or (_nearly(known, mended, caller) if is_mended else ())
     return [one for _, one in sorted(judged, key=lambda pair: (-pair[0], pair[1].kind, len(pair[1].title)))]
 
 
@@ -285,7 +327,7 @@ def _answering(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Seque
     for _, word in asked.words:
         subjects = [one for one in subjects if word in one.all]
     named = [one for one in known.named.get(asked.squashed, ()) if one not in subjects]
-    answers = [(value, one) for one in (*subjects, *named) if (value := worth(asked, one)) and one.opens_for(caller)]
+    answers = [(value, one) for one in (*subjects, *named) if (value := worth(asked, one)) and one.suits(asked) and one.opens_for(caller)]
     products = _products_in(known, asked)
     # Whoever names a product comes for its guide, and pages that name the product among others come after.
     return [(max(value, _NAMES_A_PRODUCT + value / 100) if _is_for(one, products) else value, one) for value, one in answers]
@@ -306,36 +348,41 @@ def _nearly(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence
     ("yesterday", a name) says that nothing answers it whole.
     """
     # A letter alone says nothing of what somebody means.
-    asked = _of_words(tuple(word for word in asked.words if len(word[0]) > len(" x")))
+    asked = _of_words(tuple(word for word in asked.words if len(word[0]) > len(" x")), asked.said)
     # By the place of the subject. Most subjects have none of the words.
     having = [[at for at, one in enumerate(known.each) if word in one.all] for _, word in asked.words]
     most = len(known.each)
-    weights = [log(1 + most / len(one)) if one else log(1 + most) / 2 for one in having]
+    weights = [log(1 + most / len(one)) if one else log(1 + most) / _SHARE_OF_STRANGE for one in having]
     shares: dict[int, float] = {}
     for word, weight, places in zip(asked.words, weights, having, strict=True):
         for at in places:
             one = known.each[at]
             if _has(one.own, word) or _has(one.words, word):
                 shares[at] = shares.get(at, 0) + weight
+    # A whole phrase of theirs is meant, whatever else stands in a sentence.
+    stems = {stem[1:].rstrip() for _, stem in asked.words}
+    whole = {id(one): len(phrase) for phrase, one in known.phrased if phrase <= stems}
     enough = _ENOUGH * sum(weights)
     found: list[tuple[float, KnownSubject]] = []
     for at, share in shares.items():
         one = known.each[at]
-        if share >= enough and one.opens_for(caller):
+        if (share >= enough or id(one) in whole) and one.suits(asked) and one.opens_for(caller):
             # Words that stand together, in the title or in one phrase, mean what they mean there.
             together = max(sum(_has(part, word) for word in asked.words) for part in (one.own, *one.phrases))
-            found.append((share / sum(weights) + together / 100, one))
+            value = share / sum(weights) + together / 100
+            found.append((max(value, _ENOUGH) + whole[id(one)] / 10 if id(one) in whole else value, one))
     best = max((value for value, _ in found), default=0)
     return [(value, one) for value, one in found if value >= best * _NEAR_THE_BEST]
 
 
 def _mended(known: KnownSubjects, asked: TypedQuestion) -> TypedQuestion:
     """The question with words that nobody has as words that differ by one slip: a letter too many, too few, another, or two exchanged."""
-    return _of_words(tuple(_sought(_mended_word(known, word[1:])) for word, _ in asked.words))
+    mended = tuple(_mended_word(known, word[1:]) for word, _ in asked.words)
+    return _of_words(tuple(map(_sought, mended)), asked.said.union(mended))
 
 
 def _mended_word(known: KnownSubjects, word: str) -> str:
-    if len(word) < _SHORTEST_MENDED or f" {_stem(word)}" in known.said:
+    if len(word) < _SHORTEST_MENDED or f" {stem_of(word)}" in known.said:
         return word
     same, shorter, longer = (known.shaped.get((word[0], len(word) + more), ()) for more in (0, -1, 1))
     return next((one for one in (*same, *shorter, *longer) if _slipped(one, word)), word)
@@ -376,7 +423,8 @@ SUBJECTS: Final = Subjects()
 
 def _made(place: ConsolePlace, language: Language) -> KnownSubjects:
     text = shipped_pages().text(language)
-    return KnownSubjects.of([*pages_of(place, text), *resources_of(place, text), *settings_of(place, text), *_documents(place, text)])
+    subjects = [*pages_of(place, text), *resources_of(place, text), *settings_of(place, text), *_documents(place, text)]
+    return KnownSubjects.of(subjects, words_of_list(text("console.search.small_words")))
 
 
 def pages_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
@@ -411,22 +459,30 @@ def resources_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
         beside = " · ".join(dict.fromkeys([text(position.entry.label), text(position.tab.label)]))
         at, above = _reached(one.page or one.at, at_tabs)
         if one.at not in at_tabs or one.page:
-            yield subject(SubjectKind.BENEATH, title, beside, at, (one.listed.caller, *above), words)
+            rules = (one.listed.caller, *above)
+            yield subject(SubjectKind.BENEATH, title, beside, at, rules, words, template=one.page or one.at)
         around = f"{words} {title}"
         if one.making is not None:
             made, above = _reached(f"{one.at}/~new", at_tabs)
             rules = (one.making.shape.endpoint.caller, *above)
-            yield subject(
-                SubjectKind.ACTION, text(one.key_of("new")), title, made, rules, around=f"{around} {text('console.search.making')}"
-            )
+            making = f"{around} {text('console.search.making')}"
+            yield subject(SubjectKind.ACTION, text(one.key_of("new")), title, made, rules, around=making, template=f"{one.at}/~new")
         for section in one.sections:
             rules = (section.shape.endpoint.caller, *above)
             asked = ", ".join(text(part.label) for part in section.shape.inputs)
-            yield subject(SubjectKind.PART, text(one.key_of(f"section_{section.name}")), title, at, rules, around=f"{around} {asked}")
+            label = text(one.key_of(f"section_{section.name}"))
+            yield subject(
+                SubjectKind.PART, label, title, at, rules, around=f"{around} {asked}", template=one.one, verbs=_verbs(label, text)
+            )
         for act in one.acts:
-            yield subject(SubjectKind.PART, text(one.key_of(f"act_{act.name}")), title, at, (act.endpoint.caller, *above), around=around)
+            label, rules = text(one.key_of(f"act_{act.name}")), (act.endpoint.caller, *above)
+            verbs = _verbs(label, text, ends=act.kind == "danger")
+            yield subject(SubjectKind.PART, label, title, at, rules, around=around, template=one.one, verbs=verbs)
         if one.ending is not None:
-            yield subject(SubjectKind.ACTION, text(one.key_of("end")), title, at, (one.ending.endpoint.caller, *above), around=around)
+            label, rules = text(one.key_of("end")), (one.ending.endpoint.caller, *above)
+            yield subject(
+                SubjectKind.ACTION, label, title, at, rules, around=around, template=one.one, verbs=_verbs(label, text, ends=True)
+            )
 
 
 def _reached(at: str, tabs: Mapping[str, Tab]) -> tuple[str, tuple[CallerRule, ...]]:
@@ -447,7 +503,7 @@ def settings_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
             kind = SubjectKind.SETTING if at == one.at else SubjectKind.BENEATH
             beside = text(one.position.entry.label)
             rules = tuple(dict.fromkeys((one.rule, *console.rules_of(one.at), *above)))
-            yield subject(kind, text(one.title), beside, at, rules, text(f"{one.title}_words"))
+            yield subject(kind, text(one.title), beside, at, rules, text(f"{one.title}_words"), template=one.at)
     for action in console.unnamed_actions:
         if action.position.place is place and (rules := console.rules_of(action.at)):
             # Whose it is, one chooses in the list.
@@ -456,7 +512,10 @@ def settings_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
             words = text(f"{action.title}_words")
             # Who says "client" or "colleague" for what the list has says it here, too.
             around = text(tab.words)
-            yield subject(SubjectKind.ACTION, title, text(tab.label), at, (*rules, *above), words, around=around)
+            verbs = tuple(words_of_list(phrase) for phrase in words.split(",")) if action.weakens else ()
+            yield subject(
+                SubjectKind.ACTION, title, text(tab.label), at, (*rules, *above), words, around=around, template=action.at, verbs=verbs
+            )
 
 
 def setting_words(one: Declaration) -> str:

@@ -8,22 +8,22 @@ import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from core.domain.languages import Language
 from core.domain.platform.searches import LONGEST_TEXT
 from core.frozen import Frozen
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console, opens
-from entrypoints.http.pages.console.finding import ActionLine, FoundLine
-from entrypoints.http.pages.console.finding.subjects import ADDRESS, APOSTROPHES, plain_words, words_of_list
+from entrypoints.http.pages.console.finding import ActionLine
+from entrypoints.http.pages.console.finding.subjects import ADDRESS, APOSTROPHES, plain_words, stem_of, words_of_list
 from entrypoints.http.pages.console.navigation import UnnamedAction
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.visit import PageVisit
 
-MOST_ACTIONS: Final = 3
-"""The people or applications that one action is offered for."""
+MOST_ACTS: Final = 5
+"""What stands beneath one person or application."""
 MOST_INVITED: Final = 50
 _LONGEST_NAME: Final = 100
 _MOST_WORDS: Final = 400
@@ -56,6 +56,8 @@ class AskedAction(Frozen):
     """The page for somebody who is no member."""
     field: str = ""
     """The field of the form that is filled."""
+    weakens: bool = False
+    """Whether it weakens, ends or deletes something. Its phrases are then asked for by exactly these words: "is blocked" is no "block"."""
 
 
 _ONE: Final = applications.ONE
@@ -64,26 +66,35 @@ ACTIONS: Final = (
     AskedAction("new_team", About.NAME, f"{PEOPLE}/teams/~new", field="name"),
     AskedAction("new_domain", About.DOMAIN, f"{DIRECTORIES}/domains/~new", field="domain"),
     AskedAction("new_secret", About.APPLICATION, f"{applications.SECRETS}/~new"),
-    AskedAction("end_sessions", About.PERSON, f"{PEOPLE}/{{user_id}}/end-sessions", f"{PEOPLE}/users/{{user_id}}/end"),
-    AskedAction("lock", About.PERSON, f"{PEOPLE}/{{user_id}}/lock", f"{PEOPLE}/users/{{user_id}}/lock"),
+    AskedAction("end_sessions", About.PERSON, f"{PEOPLE}/{{user_id}}/end-sessions", f"{PEOPLE}/users/{{user_id}}/end", weakens=True),
+    AskedAction("lock", About.PERSON, f"{PEOPLE}/{{user_id}}/lock", f"{PEOPLE}/users/{{user_id}}/lock", weakens=True),
     # People say "delete" of both, and this one first: of an address, the second is meant.
-    AskedAction("delete_application", About.APPLICATION, f"{_ONE}/settings/end"),
-    AskedAction("remove", About.PERSON, f"{PEOPLE}/{{user_id}}/remove"),
+    AskedAction("delete_application", About.APPLICATION, f"{_ONE}/settings/end", weakens=True),
+    AskedAction("remove", About.PERSON, f"{PEOPLE}/{{user_id}}/remove", weakens=True),
     AskedAction("role", About.PERSON, f"{PEOPLE}/{{user_id}}/role"),
-    AskedAction("remove_factor", About.PERSON, f"{PEOPLE}/{{user_id}}/second-factor"),
+    AskedAction("remove_factor", About.PERSON, f"{PEOPLE}/{{user_id}}/second-factor", weakens=True),
     AskedAction("why", About.PERSON, f"{PEOPLE}/{{user_id}}/why", f"{PEOPLE}/users/{{user_id}}/why"),
     AskedAction("why", About.PERSON, f"{PEOPLE}/{{user_id}}", f"{PEOPLE}/users/{{user_id}}"),
     AskedAction("opens", About.PERSON, f"{PEOPLE}/users/{{user_id}}/opens", f"{PEOPLE}/users/{{user_id}}/opens"),
     AskedAction("who_opens", About.APPLICATION, f"{_ONE}/who"),
+    AskedAction("failed_requests", About.APPLICATION, applications.REFUSALS),
+    AskedAction("redirects", About.APPLICATION, applications.SIGN_IN),
+    AskedAction("access", About.APPLICATION, applications.ACCESS),
+    AskedAction("rename", About.APPLICATION, applications.SETTINGS),
 )
+COMMONEST: Final = {
+    About.PERSON: ("why", "role", "end_sessions", "opens", "remove_factor"),
+    About.APPLICATION: ("redirects", "access", "new_secret", "who_opens", "failed_requests"),
+}
+"""By name, in the order in which they stand beneath whoever is named. What was asked for comes first."""
 _FOUND_BY_NAME: Final = frozenset({About.PERSON, About.APPLICATION})
 _OF_ADDRESSES: Final = frozenset({About.PERSON, About.ADDRESSES})
-# Questions about a person or an application have pages of their own, which their words find.
-_QUESTIONS: Final = frozenset({"why", "opens", "who_opens"})
+# "Why" has a page of its own that asks for the person, which its words find.
+_HAS_A_PAGE: Final = "why"
 for _one in ACTIONS:
-    if _one.name not in _QUESTIONS and _one.about in _FOUND_BY_NAME:
+    if _one.name != _HAS_A_PAGE and _one.about in _FOUND_BY_NAME:
         _position = position(PEOPLE_ENTRY, MEMBERS_TAB) if _one.about is About.PERSON else applications.LIST_POSITION
-        console.unnamed_actions.append(UnnamedAction(f"console.actions.{_one.name}", _one.at, _position))
+        console.unnamed_actions.append(UnnamedAction(f"console.actions.{_one.name}", _one.at, _position, _one.weakens))
 
 
 class ActionAskedFor(NamedTuple):
@@ -99,13 +110,12 @@ class _Typed(NamedTuple):
 
 def asked_in(text: str, visit: PageVisit) -> ActionAskedFor | None:
     """The action that the text asks for, and what the text says it is about. The longest of the phrases that the text has decides."""
-    phrases, small, around = _known(visit.call.language)
+    _, small, around = _known(visit.call.language)
     addresses = addresses_in(text)
     typed = [*_typed(text, visit.call.language)]
-    said = frozenset[str]().union(*(one.words for one in typed))
     # No application has an address of a mailbox, and no domain is asked for by one.
     suits = _OF_ADDRESSES if addresses else frozenset(About)
-    found = next(((phrase, action) for phrase, action in phrases if phrase <= said and action.about in suits), None)
+    found = next(((phrase, action) for phrase, action in _said_in(typed, visit.call.language) if action.about in suits), None)
     if found is None:
         return None
     phrase, action = found
@@ -118,9 +128,27 @@ def asked_in(text: str, visit: PageVisit) -> ActionAskedFor | None:
     return ActionAskedFor(action, object_[:_LONGEST_NAME]) if object_ or action.about is About.ADDRESSES else None
 
 
+def all_asked_in(text: str, visit: PageVisit) -> Sequence[AskedAction]:
+    """All actions that the text asks for, the likeliest first."""
+    typed = [*_typed(text, visit.call.language)]
+    return list(dict.fromkeys(action for _, action in _said_in(typed, visit.call.language)))
+
+
+def _said_in(typed: Sequence["_Typed"], language: Language) -> Iterator[tuple[frozenset[str], AskedAction]]:
+    """The phrases that the text has, the longest first. What weakens nothing is asked for by other forms of its words, too."""
+    said = frozenset[str]().union(*(one.words for one in typed))
+    stems = frozenset(map(stem_of, said))
+    # "Offboarding" asks for what "offboard" does, and "users" are what "user" is. "Blocked" says how somebody is.
+    said |= {one.removesuffix(ending) for one in said for ending in ("ing", "s") if one.endswith(ending)}
+    for phrase, action in _known(language)[0]:
+        if phrase <= said or (not action.weakens and phrase and stems.issuperset(map(stem_of, phrase))):
+            yield phrase, action
+
+
 def _object(typed: Sequence[_Typed], phrase: frozenset[str], around: frozenset[str]) -> str:
     """What is left without the phrase, and without words around it that are no name: "the" begins none, and "of" may stand in one."""
-    kept = [one for one in typed if not (one.words and one.words <= phrase)]
+    stems = frozenset(map(stem_of, phrase))
+    kept = [one for one in typed if not (one.words and (one.words <= phrase or stems.issuperset(map(stem_of, one.words))))]
     large = [at for at, one in enumerate(kept) if not (one.words and one.words <= around)]
     return " ".join(one.raw for one in kept[large[0] : large[-1] + 1]) if large else ""
 
@@ -181,26 +209,25 @@ def _value_of(asked: ActionAskedFor, text: str) -> str:
             return asked.object
 
 
-def of_people(
-    visit: PageVisit, asked: ActionAskedFor | None, members: Sequence[FoundLine], others: Sequence[FoundLine]
-) -> Sequence[ActionLine]:
-    """The action for each of the people that were found by what it is about."""
-    if asked is None or asked.action.about is not About.PERSON:
-        return ()
-    lines = [(asked.action.at, one) for one in members] + [(asked.action.of_end_user, one) for one in others]
-    return [
-        ActionLine(_label(visit, asked.action, one.name), visit.here(at, user_id=one.place.rpartition("/")[2]))
-        for at, one in lines
-        if at and opens(visit, at)
-    ][:MOST_ACTIONS]
+def acts_on(
+    visit: PageVisit, about: About, asked: Sequence[AskedAction], called: str, *, is_member: bool = True, **path: object
+) -> tuple[Sequence[ActionLine], Sequence[ActionLine]]:
+    """What the text asks to be done with somebody or something, and the commonest of what else one does there, as far as the reader may."""
+    order = [one for one in asked if one.about is about]
+    wanted = _offered(visit, order, called, is_member=is_member, **path)[:1]
+    common = [one for name in COMMONEST[about] for one in ACTIONS if one.name == name]
+    rest = _offered(visit, [*order, *common], called, is_member=is_member, **path)
+    return wanted, [one for one in rest if one not in wanted][: MOST_ACTS - len(wanted)]
 
 
-def of_applications(visit: PageVisit, asked: ActionAskedFor | None, found: Sequence[Any]) -> Sequence[ActionLine]:
-    if asked is None or asked.action.about is not About.APPLICATION or not opens(visit, asked.action.at):
-        return ()
-    return [ActionLine(_label(visit, asked.action, one.name), visit.here(asked.action.at, service_slug=one.slug)) for one in found][
-        :MOST_ACTIONS
-    ]
+def _offered(visit: PageVisit, actions: Sequence[AskedAction], called: str, *, is_member: bool, **path: object) -> Sequence[ActionLine]:
+    """Of two pages of one action, the first that the reader may open."""
+    lines: dict[str, ActionLine] = {}
+    for one in actions:
+        at = one.at if is_member or one.about is not About.PERSON else one.of_end_user
+        if at and one.name not in lines and opens(visit, at):
+            lines[one.name] = ActionLine(_label(visit, one, called), visit.here(at, **path))
+    return [*lines.values()]
 
 
 def _label(visit: PageVisit, action: AskedAction, called: str) -> str:

@@ -1,6 +1,6 @@
 """One search over everything of an organization that has a name, over its people, and over the pages of its console."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
@@ -8,7 +8,8 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import NotFound
-from core.domain.platform.searches import ThingKind
+from core.domain.federation.explained_errors import EXPLAINED
+from core.domain.platform.searches import NamedKind, NamedOne, ThingKind
 from core.domain.tenancy.members import LONGEST_SEARCH, Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
@@ -19,6 +20,7 @@ from entrypoints.http.pages.console.finding import (
     SUGGESTING,
     TYPED,
     AskedForm,
+    AskedPage,
     ErrorPlace,
     FoundLine,
     LinesOfKind,
@@ -29,18 +31,21 @@ from entrypoints.http.pages.console.finding import (
     sought_by,
 )
 from entrypoints.http.pages.console.organization import applications
-from entrypoints.http.pages.console.organization.actions import addresses_in, asked_in, filling, of_applications, of_people
+from entrypoints.http.pages.console.organization.actions import ActionAskedFor, addresses_in, asked_in, filling
+from entrypoints.http.pages.console.organization.naming import NOBODY, named_by_search, named_in, strange_word_in
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APIS,
     APIS_TAB,
     APPLICATIONS_TAB,
     DIRECTORIES,
+    DIRECTORIES_TAB,
     EVENTS,
     KEYS,
     ORGANIZATION,
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
     PEOPLE,
+    SCIM_TAB,
     SEARCH,
     SETTINGS,
     SETUP_LINKS,
@@ -79,7 +84,11 @@ _PLACES: Final[Mapping[ThingKind, str]] = {
 _AT_SIGN_IN: Final = ErrorPlace(APPLICATIONS_TAB, ("console.tab.signing_in",))
 _AT_TOKENS: Final = ErrorPlace(APPLICATIONS_TAB, ("console.tab.tokens",))
 _AT_REFUSALS: Final = ErrorPlace(APPLICATIONS_TAB, ("console.tab.signing_in", "console.refusals.title"))
+_AT_PROVIDER: Final = ErrorPlace(DIRECTORIES_TAB)
+_AT_SCIM: Final = ErrorPlace(SCIM_TAB, ("console.scim_exchanges.title",))
 ERROR_PLACES: Final[Mapping[str, ErrorPlace]] = {
+    **{one.name: _AT_PROVIDER for one in EXPLAINED if one.name.startswith("AADSTS")},
+    **{one.name: _AT_SCIM for one in EXPLAINED if one.name.startswith("SCIM")},
     "redirect_uri": _AT_SIGN_IN,
     "pkce": _AT_REFUSALS,
     "state": _AT_REFUSALS,
@@ -111,6 +120,9 @@ class _People(NamedTuple):
     """End users who are no members, as far as the members leave room."""
 
 
+_MOST_NAME_WORDS: Final = 2
+_MOST_SHOWN: Final = 3
+"""Of what a search has found, each with what one does with it most."""
 _ALSO: Final = (list_members, list_end_users, get_member, get_end_user, *LISTED_BY.values())
 _POSITION: Final = position(OVERVIEW_ENTRY, OVERVIEW_TAB)
 
@@ -127,27 +139,47 @@ async def ask_organization(call: Call[AskedForm, None, OrganizationPath, Member]
     visit, sought = PageVisit(call, postern), sought_by(call.body.q)
     asked = asked_in(call.body.q, visit) if sought else None
     # Of "end ada's sessions", Ada is looked for. An address says who is meant, whatever words stand around it.
-    named = asked.object if asked is not None else next(iter(addresses_in(call.body.q)), "")
-    wanted = sought_by(named) or sought
+    about = asked.object if asked is not None else next(iter(addresses_in(call.body.q)), "")
+    wanted = sought_by(about) or sought
     groups: list[LinesOfKind] = []
-    actions = [*error_lines(visit, call.body.q, ERROR_PLACES), *filling(visit, asked, call.body.q)]
+    named = await named_in(visit, call.body.q) if sought else NOBODY
+    if not about and len(sought.split()) > _MOST_NAME_WORDS:
+        # Nobody is called like a sentence. Of one, the word that nothing here has may be a name.
+        wanted = await strange_word_in(visit, sought) or sought
     if wanted and call.caller.organization_is_active:
         people = await _by_id(visit, wanted) or await _people(visit, wanted)
         things = (await visit.ask(search_things, query={"q": wanted})).things
         lines = [*people.members, *people.others][:SHOWN]
-        actions += of_people(visit, asked, people.members, people.others)
-        actions += of_applications(visit, asked, [one for one in things if one.kind is ThingKind.APPLICATION])
+        if not named.lines and wanted != sought:
+            named = await named_by_search(visit, call.body.q, _named(people, things))
         groups = [*([LinesOfKind("console.search.people", lines)] if lines else ()), *groups_of(things, _PLACES, visit.path)]
     # The whole lists have pages, and filters of their own: what was typed here stands in no address.
     lists = [(label, visit.here(where)) for listed, label, where in _LISTS if visit.may(listed)]
-    return await show_found(visit, _POSITION, sought, groups, actions=actions, lists=lists)
+    actions = [*error_lines(visit, call.body.q, ERROR_PLACES), *filling(visit, asked, call.body.q), *named.wanted]
+    page = None if groups else _asked_page(asked)
+    return await show_found(visit, _POSITION, sought, groups, actions=actions, named=named.lines, asked=page, lists=lists)
 
 
-@console.post(f"{SEARCH}/suggestions", of=get_organization, **SUGGESTING)
+@console.post(f"{SEARCH}/suggestions", of=get_organization, also=(list_members, list_end_users, *LISTED_BY.values()), **SUGGESTING)
 async def suggest_in_organization(call: Call[AskedForm, None, OrganizationPath, Member], postern: Postern) -> Page:
-    """Suggest pages and actions to somebody who types"""
+    """Suggest pages, actions, people and things to somebody who types"""
     visit = PageVisit(call, postern)
-    return await show_asked(call, postern, ORGANIZATION, filling(visit, asked_in(call.body.q, visit), call.body.q), ERROR_PLACES)
+    asked, named = asked_in(call.body.q, visit), await named_in(visit, call.body.q)
+    actions = [*filling(visit, asked, call.body.q), *named.wanted]
+    return await show_asked(call, postern, ORGANIZATION, actions, ERROR_PLACES, named=named.lines, asked=_asked_page(asked))
+
+
+def _named(people: _People, things: Sequence[Any]) -> Iterator[NamedOne]:
+    """The first people and applications that a search has found."""
+    for kind, some in ((NamedKind.MEMBER, people.members), (NamedKind.END_USER, people.others)):
+        for one in some[:_MOST_SHOWN]:
+            yield NamedOne(kind=kind, id=UUID(one.place.rpartition("/")[2]), name=one.name, beside=one.beside)
+    for one in [one for one in things if one.kind is ThingKind.APPLICATION][:_MOST_SHOWN]:
+        yield NamedOne(kind=NamedKind.APPLICATION, id=one.id, name=one.name, beside=one.slug)
+
+
+def _asked_page(asked: ActionAskedFor | None) -> AskedPage | None:
+    return None if asked is None else AskedPage(asked.action.at, asked.object)
 
 
 async def _by_id(visit: PageVisit, sought: str) -> _People | None:

@@ -151,6 +151,11 @@ async def test_an_error_leads_to_its_words_and_to_the_page_that_has_what_to_chan
     _, suggested = await _suggested(console, asked)
     assert f'<a class="line" href="{HOME}/applications">' in suggested
     assert "s3cr3t" not in suggested
+    entra = await console.asks("AADSTS7000215: Invalid client secret provided")
+    assert "Explain error AADSTS7000215" in entra.page.text
+    assert {"/docs/errors#AADSTS7000215", f"{HOME}/directories"} <= set(entra.page.links)
+    scim = await console.asks("scim 409 uniqueness")
+    assert {"/docs/errors#SCIM-uniqueness", f"{HOME}/directories/scim"} <= set(scim.page.links)
     # The signing keys are the installation's.
     signature = await console.asks("Signature verification failed")
     assert "Explain error signature" in signature.page.text
