@@ -74,6 +74,7 @@ class Request:
         "finish",
         "frame",
         "handed_over",
+        "heads",
         "id",
         "limiter",
         "managed",
@@ -117,6 +118,8 @@ class Request:
         self.managed: ManagedMark | None = None
         # For pages of the console: the names of the things that the page stands below, by the templates of their addresses.
         self.named: Mapping[str, str] = {}
+        # For pages of the console: the heads of those things that have one on each of their pages, of the type that the console gives it.
+        self.heads: Mapping[str, Any] = {}
         # For pages of the console: what its frame says beside the page, of the type that the console gives it.
         self.frame: Any = None
         # The digest of the configuration document that the request applies.

@@ -63,12 +63,12 @@ class Pages:
         self.passkeys_elsewhere = ""
         """The host that passkeys belong to, if browsers have to support related origins to use them on our pages."""
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
-        tokens, frame, records = ((_FILES / "look" / f"{name}.css").read_bytes() for name in ("tokens", "frame", "records"))
+        tokens, frame, records, forms = ((_FILES / "look" / f"{name}.css").read_bytes() for name in ("tokens", "frame", "records", "forms"))
         self._assets["pages.css"] = _without_comments(tokens + self._assets["pages.css"])
         self._assets["documentation.css"] = _without_comments(tokens + self._assets["documentation.css"])
         # The styles of the account pages and of the console stand behind those of all pages, so that a page loads one stylesheet.
         self._assets["account.css"] = self._assets["pages.css"] + _without_comments(frame)
-        self._assets["console.css"] = self._assets["account.css"] + _without_comments(self._assets["console.css"] + records)
+        self._assets["console.css"] = self._assets["account.css"] + _without_comments(self._assets["console.css"] + records + forms)
         for sheet in ("account", "console"):
             for look, when in ((b"light", b"not all"), (b"dark", b"all")):
                 fixed = _IN_DARK.sub(b"@media " + when, self._assets[f"{sheet}.css"])

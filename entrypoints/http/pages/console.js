@@ -86,7 +86,9 @@ for (const place of document.querySelectorAll("[data-awaits]")) {
     if (newest !== shown && !place.contains(focused)) place.innerHTML = shown = newest;
   };
   place.addEventListener("focusout", event => show(event.relatedTarget));
-  const look = async seconds => {
+  let wait = 2, timer;
+  const look = async () => {
+    timer = 0;
     try {
       const answer = await fetch(place.dataset.awaits, { redirect: "error" });
       if (answer.ok) newest = await answer.text();
@@ -94,9 +96,16 @@ for (const place of document.querySelectorAll("[data-awaits]")) {
     show(document.activeElement);
     if (newest.includes("data-over")) document.querySelector("[data-look]").hidden = true;
     else if (Date.now() > until) document.querySelector("[data-lost]").hidden = false;
-    else setTimeout(look, seconds * 1000, Math.min(seconds * 2, 10));
+    else timer = setTimeout(look, (wait = Math.min(wait * 2, 10)) * 1000);
   };
-  setTimeout(look, 2000, 4);
+  timer = setTimeout(look, wait * 1000);
+  // Whoever comes back from the application's tab sees at once what has come of it.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden || !timer) return;
+    clearTimeout(timer);
+    wait = 1;
+    look();
+  });
 }
 
 // A whole program as one paste into a shell: files are written, all else is run. FrameworkLines.script gives the same text.
@@ -134,6 +143,18 @@ for (const all of document.querySelectorAll("input[data-all]")) {
   all.addEventListener("change", () => { for (const box of boxes) box.checked = all.checked; });
   for (const box of boxes) box.addEventListener("change", follow);
   follow();
+}
+
+for (const button of document.querySelectorAll("button[data-ticks]")) {
+  button.addEventListener("click", event => {
+    event.preventDefault();
+    const ticked = button.dataset.ticks.split(" "), set = button.closest("fieldset");
+    for (const box of set.querySelectorAll("[type=checkbox]:not([data-all])")) {
+      box.checked = ticked[0] === "*" || ticked.includes(box.value);
+      box.dispatchEvent(new Event("change"));
+    }
+    for (const bundle of set.querySelectorAll(".bundle")) bundle.open = bundle.querySelector(":checked") !== null;
+  });
 }
 
 for (const sieve of document.querySelectorAll("input[data-sift]")) {

@@ -32,7 +32,7 @@ async def test_from_the_first_start_to_the_first_person_behind_a_proxy(
         await walk.follow("Create application")
         await walk.act("choose what it is", page.click("Application behind a reverse proxy"))
         await walk.fill("Name", "Wiki")
-        await walk.fill("2. At which host name do people open the application?", f"https://{HOST}/")
+        await walk.fill("At which host name do people open the application?", f"https://{HOST}/")
         await walk.follow("Create application")
         lines = str(
             await page.evaluate("[...document.querySelectorAll('pre')].find(one => one.textContent.includes('forward_auth')).textContent")

@@ -12,7 +12,7 @@ import trio
 from core.domain.federation.oauth.oidc import TOKEN_ENDPOINT
 from core.domain.tenancy.roles import BuiltInRole
 from entrypoints.bootstrap import Postern
-from ops.browser.page import NARROW, Page, tab_beside
+from ops.browser.page import NARROW, WIDE, Page, tab_beside
 from tests.browser.checks import require_keyboard, require_sound, tab_to
 from tests.browser.test_invitation_pages import scene
 from tests.http.federation.arriving import AUTHORIZE, CHALLENGE, VERIFIER
@@ -25,6 +25,16 @@ from tests.security.organizations.console import COOKIE, signed_in
 __all__ = ["scene"]
 APPLICATIONS: Final = "/ui/o/acme/applications"
 OVER: Final = "document.querySelector('[data-look]').hidden"
+# Whether the page asks in the moment in which its tab comes back, and not when it would have asked anyway.
+ASKS_AT_ONCE: Final = """(() => {
+  const own = globalThis.fetch
+  let asked = false
+  globalThis.fetch = (...all) => { asked = true; return own(...all) }
+  document.dispatchEvent(new Event('visibilitychange'))
+  globalThis.fetch = own
+  return asked
+})()"""
+WAITS_AT: Final = "document.querySelector('.awaits').getBoundingClientRect().top"
 
 
 @dataclass
@@ -108,7 +118,7 @@ async def add(page: Page, board: BoardOnLoopback) -> None:
     await page.open(f"{APPLICATIONS}/~new")
     await page.fill("Name", "Board")
     await page.click("Web application with a server")
-    await page.fill("2. Where are people redirected after sign-in?", f"{board.at}/callback")
+    await page.fill("Where are people redirected after sign-in?", f"{board.at}/callback")
     await page.click("Members of the organization")
     await page.follow("Create application")
     (service,) = scene.people.rows("select client_id::text as id from services where name = 'Board'")
@@ -179,6 +189,22 @@ async def test_a_mistake_and_then_the_sign_in_appear_while_somebody_waits(page: 
     await page.show(width=NARROW)
     await require_sound(page)
     await require_keyboard(page)
+
+
+async def test_the_page_looks_at_once_when_its_tab_comes_back(scripted_page: Page, board: BoardOnLoopback) -> None:
+    await add(scripted_page, board)
+    with trio.fail_after(PATIENCE):
+        # It may be asking just now.
+        while not await scripted_page.evaluate(ASKS_AT_ONCE):
+            await trio.sleep(0.05)
+
+
+@pytest.mark.parametrize(("width", "tall"), [(WIDE, 800), (NARROW, 844)])
+async def test_the_wait_is_in_sight_from_the_first_second(plain_page: Page, board: BoardOnLoopback, width: int, tall: int) -> None:
+    await plain_page.show(width=width)
+    await add(plain_page, board)
+    assert await plain_page.evaluate(WAITS_AT) < tall - 100
+    assert not await plain_page.overflow()
 
 
 async def test_nothing_moves_under_the_button_that_somebody_is_about_to_press(scripted_page: Page, board: BoardOnLoopback) -> None:

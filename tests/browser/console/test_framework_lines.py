@@ -11,7 +11,7 @@ from tests.security.organizations.console import COOKIE, signed_in
 
 __all__ = ["scene"]
 ADDRESSES = "document.getElementById('addresses').value"
-ASKED = "2. Where are people redirected after sign-in?"
+ASKED = "Where are people redirected after sign-in?"
 KNOWN = "Redirect URI for local development"
 # Chromium gives a test no clipboard.
 KEPT = "navigator.clipboard.writeText = async (text) => { globalThis.copied = text }"

@@ -128,7 +128,7 @@ async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Create application")
     await one.pick("Application behind a reverse proxy")
     await one.type("Name", "Wiki")
-    await one.type("2. At which host name do people open the application?", "wiki.globex.example")
+    await one.type("At which host name do people open the application?", "wiki.globex.example")
     await one.press("Create application")
     lines = str(await one.page.evaluate("[...document.querySelectorAll('pre')].map(one => one.textContent).join()"))
     assert "auth_request " in lines

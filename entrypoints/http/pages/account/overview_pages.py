@@ -37,11 +37,11 @@ class Step(Frozen):
 def steps(summary: AccountSummary, done: FirstStepsDone, settings: Settings, console: str) -> Sequence[Step]:
     """`console` is the address of the console of an organization of the person's own; empty if there is none."""
     return (
+        Step("organization", done.organization, NEW_ORGANIZATION),
+        Step("application", done.application, f"{console}/applications/~new" if console else ""),
         Step("password", summary.password_changed_at is not None or (not summary.has_password and summary.passkeys > 0), PASSWORD),
         Step("two_step", summary.second_factor_since is not None, SECOND_FACTOR),
-        Step("organization", done.organization, NEW_ORGANIZATION),
         Step("invitation", done.invitation, f"{console}/people/invitations" if console else ""),
-        Step("application", done.application, f"{console}/applications" if console else ""),
         *steps_of_settings(settings),
     )
 

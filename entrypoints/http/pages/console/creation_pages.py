@@ -103,7 +103,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
 
     async def make(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
-        if (rows := with_rows(inputs, call.body)) is not None:
+        if (rows := with_rows(visit, inputs, call.body)) is not None:
             return Answer(await form(visit, rows), 200)
         if call.body.only_fill:
             # A search knows a few of the fields. The others begin as they always do.

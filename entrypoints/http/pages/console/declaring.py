@@ -32,7 +32,7 @@ from entrypoints.http.machinery.endpoints import Endpoint, Handler, parameters
 from entrypoints.http.machinery.fields import Word
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages.console.navigation import PagePosition, SubjectPage, UnnamedAction
-from entrypoints.http.pages.console.visit import Page, PageVisit
+from entrypoints.http.pages.console.visit import Page, PageVisit, RecordHead
 from entrypoints.http.pages.declaring import WITH_SUGGESTIONS, page
 from entrypoints.http.routes.configuration.kinds import ObjectKind
 from entrypoints.http.routes.configuration.registry import kind_offered, mark_of
@@ -109,7 +109,7 @@ class _ThingName(NamedTuple):
     beneath: str
     """The beginning of the templates of the pages that say the name."""
     at: str
-    find: Callable[[PageVisit], Awaitable[str]]
+    find: Callable[[PageVisit], Awaitable[str | RecordHead]]
 
 
 def _naming(handler: Handler, things: Sequence[_ThingName]) -> Handler:
@@ -118,12 +118,16 @@ def _naming(handler: Handler, things: Sequence[_ThingName]) -> Handler:
     @wraps(handler)
     async def naming(call: Any, postern: Postern) -> Any:
         visit = PageVisit(call, postern)
-        named = {}
+        named: dict[str, str] = {}
+        heads: dict[str, RecordHead] = {}
         for one in things:
             # Whether the thing is gone is for the page to say: a form may have been sent twice.
             with suppress(Forbidden, NotFound):
-                named[one.at] = await one.find(visit)
-        call.request.named = named
+                found = await one.find(visit)
+                if isinstance(found, RecordHead):
+                    heads[one.at] = found
+                named[one.at] = found.name if isinstance(found, RecordHead) else found
+        call.request.named, call.request.heads = named, heads
         answer = handler(call, postern)
         return await answer if inspect.isawaitable(answer) else answer
 
@@ -143,8 +147,10 @@ class Console:
         self.unnamed_actions: list[UnnamedAction] = []
         self._things: list[_ThingName] = []
 
-    def name(self, at: str, find: Callable[[PageVisit], Awaitable[str]], *, beneath: str = "") -> None:
-        """Pages beneath the thing at this address say its name. `beneath` is for a thing whose own forms find it by themselves."""
+    def name(self, at: str, find: Callable[[PageVisit], Awaitable[str | RecordHead]], *, beneath: str = "") -> None:
+        """Pages beneath the thing at this address say its name, and show its head if it has one for all of them. `beneath` is for a thing
+        whose own forms find it by themselves.
+        """
         self._things.append(_ThingName(f"{beneath or at}/", at, find))
 
     def found_by_words(self, resource: "Resource") -> None:

@@ -24,6 +24,8 @@ from entrypoints.http.pages.console.rows import PRESSED, Rows
 from entrypoints.http.pages.console.visit import PageVisit
 
 _LONG: Final = 300
+# What people write in sentences. Every other text, such as an address or a distinguished name, is one line, however long it may be.
+_OF_PARAGRAPHS: Final = ("description", "reason")
 # The separator of the steps of a place in the name of an HTML field.
 STEP: Final = "__"
 WAS: Final = "was"
@@ -74,6 +76,18 @@ class Choice(NamedTuple):
 Choices = Callable[[PageVisit], Awaitable[Sequence[Choice]]]
 
 
+class Preset(NamedTuple):
+    """A button that ticks these choices and no others. What is stored is what is ticked, so a preset adds nothing later."""
+
+    name: str
+    label: str
+    """In the reader's language."""
+    values: Sequence[str]
+
+
+Presets = Callable[[PageVisit], Sequence[Preset]]
+
+
 class ShortName(NamedTuple):
     """A short name is made from another field, unless somebody chooses it."""
 
@@ -121,6 +135,8 @@ class Asked(Frozen):
     """Whether the form asks in sight, though the body can do without: where one of several fields is needed."""
     currency: str = ""
     """Of an amount of money, the name of the input with its currency."""
+    presets: Presets | None = None
+    """Of ticks: what one often ticks together. None of its values is one that the reader may not give."""
     in_force: Callable[[PageVisit], str] | None = None
     """What counts while the field is empty, in words: `{in_force}` of the hint, and of what it means that nothing is chosen."""
 
@@ -148,6 +164,9 @@ class Input(Frozen):
     in_force: Callable[[PageVisit], str] | None = None
     in_force_words: str = ""
     """Of the page that shows the input."""
+    presets: Presets | None = None
+    offered: Sequence[Preset] = ()
+    """The presets of the page that shows the input."""
     is_shared: bool = False
     """Whether the form has several inputs for the place, each under a value of its own."""
     optional: bool = False
@@ -185,7 +204,7 @@ def shape(endpoint: Endpoint, *asked: str | Asked) -> Shape:
     times = Counter(one.name for one in asking)
     body = inspect.type_info(endpoint.body_type)
     inputs = tuple(_input(endpoint, body, one, is_shared=times[one.name] > 1) for one in asking)
-    pressed = [(PRESSED, Line, "")] if any(one.rows is not None for one in inputs) else []
+    pressed = [(PRESSED, Line, "")] if any(one.rows is not None or one.presets is not None for one in inputs) else []
     fields = [(WAS, Lines, ""), *pressed, *(_form_field(one) for one in inputs)]
     form: Any = msgspec.defstruct(f"{endpoint.handler.__name__}_form", fields, bases=(BoundForm,), frozen=True, kw_only=True)
     return Shape(endpoint, inputs, form)
@@ -240,6 +259,7 @@ def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool)
         currency=asked.currency,
         unchosen=asked.unchosen or f"console.unchosen.{asked.name.rpartition('.')[2]}",
         in_force=asked.in_force,
+        presets=asked.presets,
         is_shared=is_shared,
         optional=not (required or asked.at_once or asked.derived) and endpoint.method != "PATCH" and kind is not InputKind.VALUE,
     )
@@ -341,8 +361,7 @@ def _kind(kinds: Sequence[inspect.Type], asked: Asked, most: int | None) -> Inpu
     for fits, kind in _KINDS:
         if any(isinstance(one, fits) for one in kinds):
             return kind
-    is_address = asked.name.endswith(("uri", "url"))
-    return InputKind.LONG if most is not None and most > _LONG and not is_address else InputKind.TEXT
+    return InputKind.LONG if most is not None and most > _LONG and asked.name.endswith(_OF_PARAGRAPHS) else InputKind.TEXT
 
 
 def _attributes(described: inspect.Type, kinds: Sequence[inspect.Type], kind: InputKind) -> Mapping[str, Any]:

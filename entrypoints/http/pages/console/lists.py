@@ -67,10 +67,12 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
     older, newer = _around(answer, paging, is_full=is_full)
     if resource.folded is not None and not given:
         rows = resource.folded(rows)
+    main = new_of(resource, visit)
     head = Head(
         title=resource.text(visit, "title"),
         crumbs=resource.crumbs(visit),
-        main=new_of(resource, visit),
+        # An empty list has the button itself.
+        main=main if rows or given else None,
         curl=visit.curl(resource.listed, query=given),
         done=query.done,
         errors=errors,
@@ -85,7 +87,7 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
         "columns": columns,
         "rows": shown,
         "filters": [(one, given.get(one.name, ""), None if one.choices is None else await one.choices(visit)) for one in resource.filters],
-        "filtered": bool(given),
+        "filtered": given,
         "at": visit.here(resource.at),
         "bulks": [(resource.text(visit, f"act_{bulk.name}"), visit.here(f"{resource.at}/~{bulk.name}"), bulk.kind) for bulk in bulks],
         "picks": [
@@ -99,6 +101,7 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
             if visit.may(of)
         ],
         "elsewhere": resource.elsewhere(visit),
+        "main": main,
         "empty": (resource.text(visit, "empty_title"), resource.text(visit, "empty_text")),
         "older": None if older is None else {**given, **older},
         "newer": None if newer is None else {**given, **newer},

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import Conflict, NotFound, Refusal
+from core.domain.identity.profiles import Portrait
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
@@ -14,7 +16,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import Line
-from entrypoints.http.pages.console.cells import Cell, Column
+from entrypoints.http.pages.console.cells import Cell, Column, mark_of
 from entrypoints.http.pages.console.creation_pages import making_pages, shown_once
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import WAS, Input, Shape
@@ -45,7 +47,12 @@ from entrypoints.http.pages.console.visit import NO_ERRORS, ActLink, AnyCall, Do
 
 _DANGER: Final = "danger"
 _MOST_NAMED: Final = 4
-_KNOWN_SELDOM: Final = frozenset({"console.field.id", "console.field.created_at", "console.field.updated_at"})
+_KNOWN_SELDOM: Final = frozenset(
+    {
+        *("console.field.id", "console.field.created_at", "console.field.updated_at"),
+        *("console.hook.digest", "console.people_there.digest"),
+    }
+)
 
 
 class SentSection(NamedTuple):
@@ -95,10 +102,14 @@ async def shown_record(
         for one in resource.sections
         if visit.may(one.shape.endpoint) and of_record(one.shape.inputs, record)
     ]
+    if not sections and not acts[0] and len(acts[1]) == 1:
+        # All that one can do is to end it, so that stands beside the name.
+        acts = acts[1], ()
     # What a panel shows and changes needs no place among the facts.
     panels = {one.label for section in sections for one, _, _ in section[2] if has_words(one)}
     head = Head(
         title=resource.call(visit, record),
+        mark=_mark(resource, visit, record),
         state=_state(resource, visit, record),
         crumbs=resource.above(visit),
         acts=acts[0],
@@ -188,6 +199,16 @@ def _state(resource: Resource, visit: PageVisit, record: Any) -> Any:
     return visit.text(key), tone
 
 
+def _mark(resource: Resource, visit: PageVisit, record: Any) -> Portrait | None:
+    """The sign of what people make and change. What only happened has none."""
+    if record is None or resource.page or resource.is_single or resource.is_log or not resource.sections:
+        return None
+    sign, thing = resource.columns[0].mark, getattr(record, "id", None)
+    if sign is not None:
+        return sign(record)
+    return mark_of(resource.call(visit, record), thing) if isinstance(thing, UUID) else None
+
+
 async def _section(resource: Resource, visit: PageVisit, record: Any, section: Section, given: SentSection | None) -> tuple[Any, ...]:
     inputs = of_record(section.shape.inputs, record)
     present = texts_of(inputs, record)
@@ -225,7 +246,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
         onward = visit.here(resource.one)
         record = await resource.find(visit)
         inputs = of_record(section.shape.inputs, record)
-        if (rows := with_rows(inputs, call.body)) is not None:
+        if (rows := with_rows(visit, inputs, call.body)) is not None:
             return Answer(await shown_record(resource, visit, record, given=SentSection(section, rows, getattr(call.body, WAS))), 200)
         own = inputs if section.whole else changed(inputs, call.body)
         if not own:

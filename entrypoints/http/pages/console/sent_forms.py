@@ -23,7 +23,7 @@ from entrypoints.http.machinery.decoding import convert, decode_own_type
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of
 from entrypoints.http.pages.console.cells import field_of, in_words
 from entrypoints.http.pages.console.forms import WAS, Choice, Input, InputKind, Shape
-from entrypoints.http.pages.console.rows import cut, filled, joined, lines_of, place_of, pressed_on
+from entrypoints.http.pages.console.rows import PRESSED, cut, filled, joined, lines_of, place_of, pressed_on
 from entrypoints.http.pages.console.visit import PageVisit
 
 Place = tuple[int, str]
@@ -148,9 +148,12 @@ def _several(one: Input, given: Sequence[str]) -> list[str]:
     return sorted(_ticked(given)) if one.rows is None else joined(one.rows, filled(one.rows, given))
 
 
-def with_rows(inputs: Sequence[Input], form: BoundForm) -> dict[str, Any] | None:
-    """The texts of a form whose button adds a row or takes one away. None if the form was sent by another button."""
+def with_rows(visit: PageVisit, inputs: Sequence[Input], form: BoundForm) -> dict[str, Any] | None:
+    """The texts of a form whose button adds a row or takes one away, or ticks a preset. None if the form was sent by another button."""
+    of, _, what = getattr(form, PRESSED, "").partition(" ")
     for one in inputs:
+        if one.presets is not None and of == one.field:
+            return {**sent_texts(inputs, form), of: next((list(each.values) for each in one.presets(visit) if each.name == what), [])}
         if one.rows is not None and (rows := pressed_on(one.rows, one.field, form)) is not None:
             return {**sent_texts(inputs, form), one.field: rows}
     return None
@@ -382,6 +385,8 @@ async def drawn(visit: PageVisit, inputs: Sequence[Input], texts: Mapping[str, A
     for one in inputs:
         choices: Sequence[Any] = await _choices(visit, one) if one.rows is None else cut(one.rows, texts.get(one.field, ()))
         shown = one if one.in_force is None else replace(one, in_force_words=_in_force(visit, one))
+        if one.presets is not None:
+            shown = replace(shown, offered=one.presets(visit))
         made.append((shown, texts.get(one.field, [] if one.takes_several else ""), choices))
     return made
 

@@ -87,6 +87,17 @@ class SideLink(NamedTuple):
     """How many things below it wait for somebody's hand."""
 
 
+class RecordHead(Frozen, kw_only=True):
+    """The head of a record that has tabs, the same on each of them."""
+
+    name: str
+    mark: Portrait | None = None
+    state: tuple[str, Tone] | None = None
+    main: ButtonLink | None = None
+    known: Sequence[tuple[str, Any]] = ()
+    endings: Sequence[ActLink] = ()
+
+
 class Head(Frozen, kw_only=True):
     """The parts of a page's frame that differ from page to page, in the reader's language."""
 
@@ -193,7 +204,6 @@ class PageVisit:
             search=self.here(position.place.search),
             groups=self._groups(position),
             tabs=[(where, self.text(tab.label), tab is position.tab) for where, tab in tabs],
-            head=head,
             **self._headings(position, head, len(tabs)),
             errors=head.errors,
             managed=self.call.request.managed,
@@ -212,7 +222,8 @@ class PageVisit:
 
     def _headings(self, position: PagePosition, head: Head, tabs: int) -> Mapping[str, Any]:
         """`heading` is the title above the tabs: of the record, or of the entry. `crumbs` stand above it, and `within` above the title of
-        the page itself, which needs none where the tab says it.
+        the page itself, which needs none where the tab says it. `above` is the head beside `heading`: a tab adds what it has to the head
+        of its record. A page below a tab has a head of its own beside its title, and shows no more of the record than what it is.
         """
         if position.record and self.call.request.named.get(position.record):
             at, named = self.here(position.record), self.named(position.record)
@@ -220,7 +231,21 @@ class PageVisit:
             level = places.index(at) if at in places else len(places)
             is_first = self.call.request.template == position.tab.at
             tab = () if is_first else ((self.text(position.tab.label), self.here(position.tab.at)),)
+            record = self.call.request.heads.get(position.record) or RecordHead(name=named)
+            if is_first or head.title == named:
+                above = replace(
+                    head,
+                    mark=head.mark or record.mark,
+                    state=head.state or record.state,
+                    main=head.main or record.main,
+                    known=head.known or record.known,
+                    endings=tuple(dict.fromkeys((*head.endings, *record.endings))),
+                )
+            else:
+                above = Head(title=named, mark=record.mark, state=record.state)
             return {
+                "head": head,
+                "above": above,
                 "heading": named,
                 # A crumb that says the heading again leads nowhere else.
                 "crumbs": [one for one in head.crumbs[:level] if one[0] != named],
@@ -229,8 +254,9 @@ class PageVisit:
                 "is_said": is_first,
             }
         if tabs > 1 and not position.tabs:
-            return {"heading": self.text(position.entry.label), "crumbs": (), "within": (), "subtitle": head.title, "is_said": True}
-        return {"heading": head.title, "crumbs": head.crumbs, "within": (), "subtitle": "", "is_said": False}
+            label = self.text(position.entry.label)
+            return {"head": head, "above": head, "heading": label, "crumbs": (), "within": (), "subtitle": head.title, "is_said": True}
+        return {"head": head, "above": head, "heading": head.title, "crumbs": head.crumbs, "within": (), "subtitle": "", "is_said": False}
 
     def _done(self, head: Head) -> str:
         """What the last form has done. The word stands in the address, so it may be anything. What it was done to is what the head says, or

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from core.domain.federation.backchannel_requests import PROVIDER as BACKCHANNEL_PROVIDER
 from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
@@ -16,7 +17,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
-from entrypoints.http.pages.console.cells import Tone, in_words, linked, number, plain, rows_of, state, when, words
+from entrypoints.http.pages.console.cells import Tone, in_words, linked, plain, state, when, words
 from entrypoints.http.pages.console.declaring import console, led_to, stated
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import listed, query_of
@@ -61,7 +62,7 @@ _WAYS: Final = (
 _OTHER: Final = "other"
 _WAY: Final = "signed_in_with"
 _GOT_IN: Final = "got_in"
-_BY_SERVICE: Final = (plain("service_name", "console.field.application"), number("count", "console.entry.sign_ins"))
+_MOST_BARS: Final = 5
 
 
 def _way(one: Any) -> str:
@@ -95,7 +96,6 @@ def _application(one: SignInRecord, path: Mapping[str, str]) -> str:
     return "" if one.service_slug is None else address(f"{APPLICATIONS}/{{slug}}", {**path, "slug": one.service_slug})
 
 
-_BY_WAY: Final = (words(_way, (*_WAYS, _OTHER), "console.field.signed_in_with"), number("count", "console.entry.sign_ins"))
 _PERSON: Final = linked(
     plain(lambda one: one.name or one.email, "console.field.person", beside=lambda one: one.email if one.name else ""),
     _person,
@@ -151,17 +151,29 @@ def _among(services: Sequence[ServiceLogins]) -> Resource:
     return replace(SIGN_IN_LOG, filters=tuple(chosen if one is _APPLICATION_FILTER else one for one in SIGN_IN_LOG.filters))
 
 
+def _filtered(log: str, name: str, one: Any) -> str:
+    """The address of the log with this filter. Empty for those who may not read it."""
+    return f"{log}?{urlencode({name: str(getattr(one, name))})}" if log else ""
+
+
+def _bars(rows: Sequence[tuple[str, int, str]]) -> Sequence[tuple[str, int, float, str]]:
+    """The largest, each with its part of the largest of them."""
+    largest = sorted(rows, key=lambda one: (-one[1], one[0]))[:_MOST_BARS]
+    most = max((count for _, count, _ in largest), default=1) or 1
+    return [(label, count, round(100 * count / most, 1), where) for label, count, where in largest]
+
+
 async def _show(call: Call[None, Any, OrganizationPath, Member], postern: Postern) -> Page:
     """See who signed in to an organization and its applications, and who did not get in"""
     visit = PageVisit(call, postern)
     services = await visit.ask(list_logins_by_service)
-    figures = [
-        (visit.text(f"console.sign_ins.{name}"), columns, rows_of(visit.reachable(columns), rows, visit.text, visit.path))
-        for name, columns, rows in (
-            ("by_application", _BY_SERVICE, services),
-            ("by_way", _BY_WAY, await visit.ask(list_logins_by_provider)),
-        )
+    log = visit.here(SIGN_INS) if visit.may(list_sign_ins) else ""
+    ways = [
+        (way_in_words(one.provider, visit.text), one.count, _filtered(log, "provider", one))
+        for one in await visit.ask(list_logins_by_provider)
     ]
+    named = [(one.service_name, one.count, _filtered(log, "service_id", one)) for one in services]
+    figures = [(visit.text(f"console.sign_ins.{name}"), _bars(rows)) for name, rows in (("by_application", named), ("by_way", ways))]
     if visit.may(list_sign_ins):
         head, values, status = await listed(_among(services), visit, call.query)
     else:

@@ -84,16 +84,47 @@ def test_the_lines_for_traefik_are_those_of_its_guide() -> None:
     assert lines in guide
 
 
-async def test_what_hung_at_the_edge_are_sections_with_a_sentence(console: ConsoleScene) -> None:
+async def test_each_page_below_a_tab_is_a_row_that_says_its_state(console: ConsoleScene) -> None:
     billing = await made(console)
     for tab, places in (
         ("sign-in", ("sessions", "saml", "claims", "token-preview", "first-sign-in", "refusals", "logout-notices")),
-        ("access", ("who", "people-there", "signals")),
-        ("tokens", ("public-keys", "user-keys")),
+        ("access", ("who", "assignments", "roles", "permissions", "people-there", "signals", "plans")),
+        ("tokens", ("secrets", "public-keys", "api-keys", "user-keys")),
     ):
         await console.at(f"{billing}/{tab}")
         body = console.tab.shown.body.decode()
-        assert body.count('<section class="part leads"') == len(places)
-        assert 'class="links below"' not in body
+        rows = body.partition('<ul class="setting-rows"')[2].partition("</ul>")[0]
+        assert rows.count("<li>") == rows.count('<span class="soft" dir="auto">') == len(places)
         for place in places:
-            assert f"/ui/o/acme{billing}/{place}" in console.tab.page.links
+            assert f'<li><a href="/ui/o/acme{billing}/{place}">' in rows
+    text = console.tab.page.text
+    assert "API keys No API keys" in text
+
+
+async def test_a_row_names_the_first_things_and_says_how_many_more_there_are(console: ConsoleScene) -> None:
+    billing = await made(console)
+    for name in ("a", "b", "c", "d", "e"):
+        await console.at(f"{billing}/permissions/~new")
+        await console.submit(f"{billing}/permissions/~new", key=f"{name}:read")
+        await console.at(f"{billing}/api-keys/~new")
+        await console.submit(f"{billing}/api-keys/~new", name=f"Server {name}", permissions=["read:users"])
+    assert "Permissions a:read, b:read, c:read +2" in (await console.at(f"{billing}/access")).page.text
+    assert "API keys Server e, Server d, Server c +2" in (await console.at(f"{billing}/tokens")).page.text
+
+
+async def test_an_application_has_one_head_on_each_of_its_tabs(console: ConsoleScene) -> None:
+    billing = await made(console)
+    member = console.colleague()
+    end = f"/ui/o/acme{billing}/settings/end"
+    for tab in ("", "/sign-in", "/access", "/tokens", "/settings"):
+        page = (await console.at(f"{billing}{tab}")).page
+        head = console.tab.shown.body.decode().partition('<div class="head">')[2].partition("<nav")[0]
+        assert 'class="sign shade' in head, tab
+        assert 'class="state' in head, tab
+        assert end in page.links, tab
+        # Below a tab, the head says what the record is, and has none of its acts.
+    below = (await console.at(f"{billing}/roles")).shown.body.decode()
+    assert end not in console.tab.page.links
+    assert 'class="sign shade' in below.partition('<div class="head">')[2].partition("<nav")[0]
+    for tab in ("", "/sign-in"):
+        assert end not in (await member.open(f"/ui/o/acme{billing}{tab}")).page.links

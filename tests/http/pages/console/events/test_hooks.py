@@ -75,7 +75,7 @@ async def test_what_has_changed_since_the_page_was_shown_does_not_count(console:
 
 
 async def test_the_page_says_of_whom_the_hook_does_not_hear(console: ConsoleScene, database_url: str) -> None:
-    assert "0 members have not confirmed their membership" in (await console.at(AT)).page.text
+    assert "not confirmed their membership" not in (await console.at(AT)).page.text
     console.tenants.join(console.people.add(), console.acme, listed=True)
     assert "1 member has not confirmed their membership" in (await console.at(AT)).page.text, "before there is a hook"
     async with receiving(saying(GO_ON)) as receiver:
@@ -87,7 +87,7 @@ async def test_the_page_says_of_whom_the_hook_does_not_hear(console: ConsoleScen
             "2 members have not confirmed their membership and can sign in without a request to the hook. "
             "Postern calls the hook for these members after they confirm" in shown
         )
-        assert "0 user API keys at your applications stay valid after a denial" in shown
+        assert "stay valid after a denial" not in shown, "nobody has a key"
         # And once more where the owner says yes.
         console.people.change("update hooks set since = since - interval '1 hour'")
         asked = (await console.at(f"{AT}/count")).page.text

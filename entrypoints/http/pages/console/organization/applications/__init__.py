@@ -6,7 +6,7 @@ from typing import Any, Final
 from core.domain.services.clients import is_address
 from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.cells import Tone, in_words, number, plain, signed, state, value_key, when, words
+from entrypoints.http.pages.console.cells import Tone, copied, in_words, mark_of, number, plain, signed, state, value_key, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import list_page
@@ -19,10 +19,11 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     position,
 )
 from entrypoints.http.pages.console.resources import Filter, Resource
-from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
+from entrypoints.http.pages.console.visit import ActLink, ButtonLink, PageVisit, RecordHead
+from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
 from entrypoints.http.routes.services.service_roles import list_service_roles
-from entrypoints.http.routes.services.services import change_service, create_service, get_service, list_services
+from entrypoints.http.routes.services.services import change_service, create_service, delete_service, get_service, list_services
 
 LIST: Final = APPLICATIONS
 ONE: Final = f"{LIST}/{{service_slug}}"
@@ -75,13 +76,6 @@ CREDENTIALS_POSITION: Final = _below(_CREDENTIALS)
 SETTINGS_POSITION: Final = _below(_SETTINGS)
 
 
-async def _name(visit: PageVisit) -> str:
-    return str((await visit.ask(get_service)).name)
-
-
-console.name(ONE, _name)
-
-
 def above_list(visit: PageVisit) -> tuple[tuple[str, str]]:
     """The crumbs of an application's own page."""
     return ((visit.text("console.applications.title"), visit.here(LIST)),)
@@ -93,6 +87,37 @@ def above(visit: PageVisit) -> tuple[tuple[str, str], tuple[str, str]]:
 
 
 POLICY: Final[Mapping[SignInPolicy, tuple[str, Tone]]] = {one: (value_key("sign_in_policy", one), Tone.PLAIN) for one in SignInPolicy}
+_KNOWN: Final = (copied("id"), when("created_at"))
+_SIGNS_NOBODY_IN: Final = frozenset({ServiceType.API, ServiceType.METADATA})
+
+
+async def _head(visit: PageVisit) -> RecordHead:
+    return head_of(visit, await visit.ask(get_service))
+
+
+console.name(ONE, _head)
+
+
+def head_of(visit: PageVisit, service: Any) -> RecordHead:
+    """The head of an application, on each of its tabs."""
+    policy, tone = POLICY[service.sign_in_policy]
+    end = ActLink(visit.text("console.application.end"), visit.here(f"{SETTINGS}/end"), asks=True, kind="danger")
+    return RecordHead(
+        name=service.name,
+        mark=mark_of(service.name, service.id, service.logo or ""),
+        state=(visit.text(policy), tone),
+        main=_onward(visit, service.service_type),
+        known=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _KNOWN],
+        endings=(end,) if visit.may(delete_service) else (),
+    )
+
+
+def _onward(visit: PageVisit, kind: ServiceType) -> ButtonLink | None:
+    if kind is ServiceType.PROXY:
+        return ButtonLink(visit.text("console.proxy.title"), visit.here(PROXY))
+    if kind not in _SIGNS_NOBODY_IN and visit.may(preview_tokens):
+        return ButtonLink(visit.text("console.test_sign_in.title"), visit.here(TEST_SIGN_IN))
+    return None
 
 
 async def _kinds(visit: PageVisit) -> Sequence[Choice]:

@@ -24,7 +24,6 @@ from entrypoints.http.pages.console.cells import (
     code,
     copied,
     listed,
-    mark_of,
     number,
     plain,
     state,
@@ -52,13 +51,12 @@ from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
 from entrypoints.http.pages.console.organization.people import agent_grants
 from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION, SIGN_IN_LOG, way_in_words
 from entrypoints.http.pages.console.resources import ON_A_PAGE_OF_LOG, Filter, Resource
-from entrypoints.http.pages.console.visit import ButtonLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.pages.proxied import CHECK
 from entrypoints.http.routes.federation.agent_grants import list_agent_grants
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.federation.logout_notices import list_logout_notices
 from entrypoints.http.routes.federation.saml import get_saml_configuration
-from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
 from entrypoints.http.routes.services.proxies import get_proxy
@@ -73,7 +71,6 @@ _FACTS: Final = (
     copied("slug"),
 )
 _GUIDES: Final = "/docs/guides/proxies"
-_KNOWN: Final = (copied("id"), when("created_at"))
 
 _DOCUMENT: Final = (copied("client_id", "console.application.document"), *_FACTS)
 """Of an application that a document at its own address describes."""
@@ -114,12 +111,15 @@ async def show_application(call: Call[None, ApplicationLink, ServicePath, Any], 
         access_token_alg=service.access_token_alg,
         session_secret=secrets.token_hex(32),
     )
+    record = applications.head_of(visit, service)
     head = Head(
         title=service.name,
-        mark=mark_of(service.name, service.id, service.logo or ""),
-        known=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _KNOWN],
+        mark=record.mark,
+        state=record.state,
+        main=record.main,
+        known=record.known,
+        endings=record.endings,
         crumbs=applications.above_list(visit),
-        main=_onward(visit, kind),
         curl=visit.curl(get_service),
         done=call.query.done,
     )
@@ -192,14 +192,6 @@ async def _charts(visit: PageVisit, service: ServiceId) -> tuple[LineChart | Non
         called = way_in_words(one.way, visit.text)
         ways[called] = (ways.get(called, (0, 0))[0] + one.logins, ways.get(called, (0, 0))[1] + one.failures)
     return chart_of_days(visit, logins, failures, found.since), bar_chart([(called, *counts) for called, counts in ways.items()])
-
-
-def _onward(visit: PageVisit, kind: ApplicationKind) -> ButtonLink | None:
-    if kind is ApplicationKind.PROXY:
-        return ButtonLink(visit.text("console.proxy.title"), visit.here(applications.PROXY))
-    if visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE:
-        return ButtonLink(visit.text("console.test_sign_in.title"), visit.here(applications.TEST_SIGN_IN), "quiet")
-    return None
 
 
 async def _kind(visit: PageVisit, service: Any) -> ApplicationKind:

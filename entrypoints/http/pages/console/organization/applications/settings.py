@@ -10,6 +10,7 @@ from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications import APPLICATION_LIST, slug_of
+from entrypoints.http.pages.console.organization.applications.states import setting_rows
 from entrypoints.http.pages.console.resource_pages import act_pages, ending_pages, record_page, section_pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.pages.console.undo import undo_pages
@@ -24,6 +25,16 @@ from entrypoints.http.routes.services.client_secrets import list_client_secrets
 from entrypoints.http.routes.services.service_claims import list_service_claims
 from entrypoints.http.routes.services.services import change_service, delete_service, get_service, list_services, upload_service_logo
 
+_PROXIED: Final = (("console.proxy.title", applications.PROXY),)
+_BELOW_SIGN_IN: Final = (
+    ("console.application_sessions.title", applications.SESSIONS),
+    ("console.saml.title", applications.SAML),
+    ("console.claims.title", applications.CLAIMS),
+    ("console.preview.title", applications.PREVIEW),
+    ("console.first_sign_in.title", applications.FIRST_SIGN_IN),
+    ("console.refusals.title", applications.REFUSALS),
+    ("console.logout_notices.title", applications.NOTICES),
+)
 _ADDRESS_TONES: Final = {"protected": Tone.GOOD, "here": Tone.WARN, "app": Tone.GOOD}
 
 
@@ -53,10 +64,12 @@ def _page(
     template: str = "record.html",
     shown_above: tuple[str, ...] = (),
     more: Callable[[PageVisit, Any], Awaitable[Mapping[str, Any]]] | None = None,
+    also: tuple[Endpoint, ...] = (),
 ) -> Resource:
     return Resource(
         template=template,
         more=more,
+        also=also,
         shown_above=shown_above,
         name=name,
         position=position,
@@ -95,9 +108,10 @@ async def _checked(visit: PageVisit, application: Any) -> Mapping[str, Any]:
     for uri in application.redirect_uris:
         kind = "protected" if uri.startswith("https://") else "here" if uri.startswith("http://") else "app"
         found.append((uri, visit.text(f"console.signing_in.address_{kind}"), _ADDRESS_TONES[kind]))
-    is_proxy = application.service_type is ServiceType.PROXY
     return {
-        "proxied": [(visit.text("console.proxy.title"), visit.here(applications.PROXY))] if is_proxy else [],
+        "rows": await setting_rows(
+            visit, (*_PROXIED, *_BELOW_SIGN_IN) if application.service_type is ServiceType.PROXY else _BELOW_SIGN_IN
+        ),
         "addresses": found,
         "add": visit.here(f"{applications.SIGN_IN}/addresses") if visit.may(change_service) else "",
     }
@@ -150,15 +164,7 @@ SIGNING_IN: Final = _page(
     template="organization/applications/sign_in.html",
     shown_above=("redirect_uris",),
     more=_checked,
-    below=(
-        ("console.application_sessions.title", applications.SESSIONS, get_service),
-        ("console.saml.title", applications.SAML, get_saml_configuration),
-        ("console.claims.title", applications.CLAIMS, list_service_claims),
-        ("console.preview.title", applications.PREVIEW, preview_tokens),
-        ("console.first_sign_in.title", applications.FIRST_SIGN_IN, list_authorization_refusals),
-        ("console.refusals.title", applications.REFUSALS, list_authorization_refusals),
-        ("console.logout_notices.title", applications.NOTICES, list_logout_notices),
-    ),
+    also=(get_saml_configuration, list_service_claims, preview_tokens, list_authorization_refusals, list_logout_notices),
 )
 
 PUBLIC_KEYS: Final = _page(

@@ -1,6 +1,6 @@
 """The tabs of an application with several lists: who has access, its secrets and keys, those of its users, and its plans."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -11,22 +11,27 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.pages.console.cells import code, copied, listed, number, plain, when, yes_or_no
-from entrypoints.http.pages.console.declaring import console, opens
+from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
-from entrypoints.http.pages.console.lists import latest_of, new_of
+from entrypoints.http.pages.console.lists import new_of
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications import APPLICATION_LIST, slug_of
+from entrypoints.http.pages.console.organization.applications.people_there import PEOPLE_THERE, PROVISIONING_STATES
 from entrypoints.http.pages.console.organization.applications.rights import ASSIGNMENTS, PERMISSIONS, ROLES
+from entrypoints.http.pages.console.organization.applications.signals import SIGNALS
+from entrypoints.http.pages.console.organization.applications.states import STATES, State, names_in, purpose, setting_rows
 from entrypoints.http.pages.console.resource_pages import pages, record_page, section_pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.undo import undo_pages
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
+from entrypoints.http.routes.federation.provisioning import get_provisioning
+from entrypoints.http.routes.federation.signals import get_signals
 from entrypoints.http.routes.services.api_keys import create_api_key, delete_api_key, get_api_key, list_api_keys
 from entrypoints.http.routes.services.client_secrets import create_client_secret, delete_client_secret, list_client_secrets
 from entrypoints.http.routes.services.plans import change_plan, create_plan, delete_plan, list_plans
 from entrypoints.http.routes.services.service_roles import list_assignments, list_service_permissions, list_service_roles
-from entrypoints.http.routes.services.services import list_services
+from entrypoints.http.routes.services.services import get_service, list_services
 from entrypoints.http.routes.services.user_keys import (
     change_user_key_settings,
     delete_user_key,
@@ -179,51 +184,76 @@ PLANS: Final = Resource(
 )
 
 
-_ACCESS: Final = (ASSIGNMENTS, ROLES, PERMISSIONS, PLANS)
-_CREDENTIALS: Final = (CLIENT_SECRETS, API_KEYS)
-_BELOW_CREDENTIALS: Final = (
-    ("console.public_keys.title", applications.PUBLIC_KEYS),
-    ("console.user_keys.title", applications.USER_KEYS),
-)
-_BELOW_ACCESS: Final = (
+async def _user_keys(visit: PageVisit) -> str:
+    is_on = visit.may(get_user_key_settings) and (await visit.ask(get_user_key_settings)).enabled
+    return await (names_in(USER_KEYS) if is_on else purpose(applications.USER_KEYS))(visit)
+
+
+async def _provisioning(visit: PageVisit) -> str:
+    found = PEOPLE_THERE.of_record(await visit.ask(get_provisioning))
+    if found is None:
+        return PEOPLE_THERE.text(visit, "empty_title")
+    state = visit.text(PROVISIONING_STATES[found.state][0])
+    return f"{state} · {visit.text('console.people_there.count', count=found.active_there)}" if found.active_there else state
+
+
+async def _signals(visit: PageVisit) -> str:
+    found = SIGNALS.of_record(await visit.ask(get_signals))
+    if found is None:
+        return SIGNALS.text(visit, "empty_title")
+    counts = (("events_count", found.events), ("streams_count", found.streams))
+    return ", ".join(SIGNALS.text(visit, name, count=len(each)) for name, each in counts)
+
+
+_STATES: Final[Mapping[str, State]] = {
+    **{one.at: names_in(one) for one in (ASSIGNMENTS, ROLES, PERMISSIONS, PLANS, CLIENT_SECRETS, API_KEYS)},
+    **STATES,
+    applications.USER_KEYS: _user_keys,
+    applications.PEOPLE_THERE: _provisioning,
+    applications.SIGNALS: _signals,
+}
+_ACCESS: Final = (
     ("console.who.question", f"{applications.ONE}/who"),
-    ("console.people_there.title", applications.PEOPLE_THERE),
-    ("console.signals.title", applications.SIGNALS),
+    *((one.key_of("title"), one.at) for one in (ASSIGNMENTS, ROLES, PERMISSIONS, PEOPLE_THERE, SIGNALS, PLANS)),
+)
+_CREDENTIALS: Final = (
+    (CLIENT_SECRETS.key_of("title"), applications.SECRETS),
+    ("console.public_keys.title", applications.PUBLIC_KEYS),
+    (API_KEYS.key_of("title"), applications.API_KEYS),
+    (USER_KEYS.key_of("title"), applications.USER_KEYS),
 )
 
 
-async def _lists(visit: PageVisit, position: PagePosition, resources: Sequence[Resource], below: Sequence[tuple[str, str]] = ()) -> Page:
-    """The beginning of each list, with what makes another."""
-    shown = [
-        (
-            one.text(visit, "title"),
-            await latest_of(one, visit),
-            new_of(one, visit),
-            one.text(visit, "empty_title"),
-        )
-        for one in resources
-        if visit.may(one.listed)
-    ]
+async def _tab(visit: PageVisit, position: PagePosition, pages: Sequence[tuple[str, str]], first: Resource) -> Page:
+    """A row for each page. What makes another of `first` is the act of the tab."""
     page = visit.show(
         "organization/applications/tab.html",
         position,
-        Head(title=visit.text(position.tab.label), crumbs=applications.above(visit), curl=visit.curl(resources[-1].listed)),
-        lists=shown,
-        below=[(visit.text(label), visit.here(where)) for label, where in below if opens(visit, where)],
+        Head(
+            title=visit.text(position.tab.label),
+            crumbs=applications.above(visit),
+            main=new_of(first, visit),
+            curl=visit.curl(first.listed),
+        ),
+        rows=await setting_rows(visit, pages, _STATES),
     )
     return Answer(page, 200)
 
 
-@console.get(applications.ACCESS, of=list_service_roles, also=(list_assignments, list_service_permissions, list_plans))
+@console.get(
+    applications.ACCESS,
+    of=list_service_roles,
+    also=(list_assignments, list_service_permissions, list_plans, get_provisioning, get_signals),
+)
 async def show_access(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show who has which role in an application, and what there is to have."""
-    return await _lists(PageVisit(call, postern), applications.ACCESS_POSITION, _ACCESS, _BELOW_ACCESS)
+    return await _tab(PageVisit(call, postern), applications.ACCESS_POSITION, _ACCESS, ASSIGNMENTS)
 
 
-@console.get(applications.TOKENS, of=list_client_secrets, also=(list_api_keys,))
+@console.get(applications.TOKENS, of=list_client_secrets, also=(list_api_keys, list_user_keys, get_user_key_settings, get_service))
 async def show_credentials(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show the client secrets and keys of an application."""
-    return await _lists(PageVisit(call, postern), applications.CREDENTIALS_POSITION, _CREDENTIALS, _BELOW_CREDENTIALS)
+    return await _tab(PageVisit(call, postern), applications.CREDENTIALS_POSITION, _CREDENTIALS, CLIENT_SECRETS)
 
 
 PAGES: Final = (

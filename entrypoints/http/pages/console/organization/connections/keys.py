@@ -17,7 +17,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     TRUSTED_ISSUERS_TAB,
     position,
 )
-from entrypoints.http.pages.console.organization.people.roles import capabilities
+from entrypoints.http.pages.console.organization.people.roles import capabilities, capability_presets
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
@@ -98,7 +98,7 @@ KEYS_OF_ORGANIZATION: Final = Resource(
         shape(
             create_management_key,
             "name",
-            Asked("capabilities", choices=capabilities),
+            Asked("capabilities", choices=capabilities, presets=capability_presets),
             Asked("expires_in_days", hint="console.keys.days_hint"),
         ),
         secret="key",  # noqa: S106 - the name of a field

@@ -6,13 +6,13 @@ from typing import Any, Final
 from core.domain.tenancy.hooks import ENOUGH_QUESTIONS, ENOUGH_TIME, HookSilence, HookStands
 from core.frozen import Frozen
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, number, sentence, state, when, words, yes_or_no
+from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, number, sentence, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization import organization_tabs
 from entrypoints.http.pages.console.platform import platform_tabs
-from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resource_pages import facts_of, pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.hooks import (
@@ -103,6 +103,14 @@ def _later(hook: Any, text: Text) -> str:
     return str(text("console.hook.later", count=ENOUGH_QUESTIONS - hook.report.asked, time=f"{hook.since + ENOUGH_TIME:%H:%M}"))
 
 
+def _progress(visit: PageVisit, hook: Any) -> int | None:
+    """How much of what a hook needs before it can be enforced has passed, of a hundred. None where that is no question."""
+    if hook.stands is not HookStands.SHADOW or hook.report.may_count:
+        return None
+    waited = visit.postern.foundation.clock.now() - hook.since
+    return min(max(hook.report.asked * 100 // ENOUGH_QUESTIONS, int(100 * (waited / ENOUGH_TIME))), 99)
+
+
 class HookPages(Frozen, kw_only=True):
     """The pages of one keeper. Both share their texts."""
 
@@ -160,6 +168,8 @@ class HookPages(Frozen, kw_only=True):
         async def latest(visit: PageVisit, hook: Any) -> Mapping[str, Any]:
             return {
                 "latest": await latest_of(told, visit),
+                "figures": [(label, cell.value) for label, cell in facts_of(_FIGURES, visit, hook) if cell.value],
+                "progress": _progress(visit, hook),
                 **self._unasked(hook),
                 "needs_secret": not hook.has_secret,
                 "is_held": hook.is_held,
@@ -179,9 +189,7 @@ class HookPages(Frozen, kw_only=True):
             of_record=lambda hook: None if hook.id is None else hook,
             columns=(
                 *_SETTINGS,
-                *_FIGURES,
                 when("since", "console.hook.since"),
-                yes_or_no("has_secret", "console.hook.has_secret", good=True),
                 code("digest", "console.hook.digest"),
                 when("created_at"),
                 when("updated_at"),

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
+from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from entrypoints.http.pages.console.cells import code, copied, in_words, plain, when, words
-from entrypoints.http.pages.console.forms import Asked, Choice, ShortName, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, Preset, ShortName, shape
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, ROLES_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
@@ -17,6 +18,9 @@ from entrypoints.http.routes.tenancy.roles import change_role, create_role, dele
 _SUGGESTED: Final = 100
 _OFFERED: Final = 10
 _BUILT_IN: Final = (BuiltInRole.MEMBER, BuiltInRole.ADMIN)
+_ABOUT_PEOPLE: Final = frozenset(
+    {Capability.MEMBERS_VIEW, Capability.MEMBERS_MANAGE, Capability.END_USERS_VIEW, Capability.END_USERS_MANAGE}
+)
 
 
 async def roles(visit: PageVisit) -> Sequence[Choice]:
@@ -26,7 +30,19 @@ async def roles(visit: PageVisit) -> Sequence[Choice]:
 
 
 async def capabilities(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, in_words("capabilities", one, visit.text), one.value) for one in Capability]
+    return [Choice(one.value, in_words("capabilities", one, visit.text)) for one in Capability]
+
+
+def capability_presets(visit: PageVisit) -> Sequence[Preset]:
+    """Of what the reader has, since nobody gives more."""
+    caller = visit.call.caller
+    held = [one for one in Capability if isinstance(caller, Member) and one in caller.capabilities]
+    named = (
+        ("read", [one for one in held if one.value.endswith(".view")]),
+        ("people", [one for one in held if one in _ABOUT_PEOPLE]),
+        ("everything", held),
+    )
+    return [Preset(name, visit.text(f"console.presets_{name}"), [one.value for one in each]) for name, each in named if each]
 
 
 async def addresses(visit: PageVisit) -> Sequence[str]:
@@ -50,7 +66,7 @@ async def members_called(visit: PageVisit, person: str) -> Sequence[Choice]:
     return [Choice(str(one.user.id), one.user.name or str(one.user.email), str(one.user.email)) for one in whole or found[:_OFFERED]]
 
 
-_MAY: Final = Asked("permissions", choices=capabilities, label="console.field.capabilities")
+_MAY: Final = Asked("permissions", choices=capabilities, label="console.field.capabilities", presets=capability_presets)
 
 _SLUG: Final = Asked("slug", hint="console.roles.slug_hint", derived=ShortName("name", "role"))
 

@@ -141,7 +141,7 @@ async def _show_people(call: AnyCall, postern: Postern) -> Page:
         columns=_PEOPLE,
         rows=rows_of(_PEOPLE, found.users, visit.text, visit.path),
         filters=[(Filter("search", "console.people.search"), search, None)],
-        filtered=bool(search),
+        filtered={"search": search} if search else {},
         at=PEOPLE,
         empty=(visit.text("console.people.empty_title"), visit.text("console.people.empty_text")),
         note="" if found.complete else visit.text("console.people.newest_read"),

@@ -123,7 +123,7 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
         columns=_COLUMNS,
         rows=rows_of(_COLUMNS, rows, visit.text, visit.path),
         filters=[(Filter(name, f"console.platform_log.filter_{name}"), given.get(name, ""), choices.get(name)) for name in names],
-        filtered=bool(given),
+        filtered=given,
         at=AUDIT_LOG,
         empty=(visit.text("console.platform_log.empty_title"), visit.text("console.platform_log.empty_text")),
         older={**given, "page": str(number + 1)} if len(rows) == ON_A_PAGE_OF_LOG and number < _LAST_PAGE else None,

@@ -21,6 +21,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, Lines, OrganizationPath
 from entrypoints.http.machinery.limits import PAGE_STEPS
+from entrypoints.http.pages.console.cells import mark_of
 from entrypoints.http.pages.console.creation_pages import is_taken, slug_from
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization import applications
@@ -37,7 +38,7 @@ from entrypoints.http.pages.console.organization.applications.making import (
 )
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
 from entrypoints.http.pages.console.sent_forms import explained
-from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, Head, Page, PageVisit
 from entrypoints.http.pages.declaring import ASKS_AGAIN
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.federation.token_preview import preview_tokens
@@ -307,7 +308,14 @@ def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, un
         access_token_alg=service.access_token_alg,
         session_secret=secrets.token_hex(32),
     )
-    head = Head(title=service.name, crumbs=applications.above_list(visit), done="made")
+    onward = f"{visit.here(applications.ONE, service_slug=service.slug)}{f'?built_with={chosen}' if chosen in CHOSEN else ''}"
+    head = Head(
+        title=service.name,
+        mark=mark_of(service.name, service.id, service.logo or ""),
+        crumbs=applications.above_list(visit),
+        main=ButtonLink(visit.text("common.continue"), onward, "quiet"),
+        done="made",
+    )
     return visit.show(
         "organization/applications/making/made.html",
         applications.LIST_POSITION,
@@ -325,7 +333,6 @@ def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, un
         values=() if kind is ApplicationKind.PROXY else client_values(visit, values),
         frameworks=lines(kind, values, chosen),
         chosen=chosen,
-        onward=f"{visit.here(applications.ONE, service_slug=service.slug)}{f'?built_with={chosen}' if chosen in CHOSEN else ''}",
         addresses=visit.here(applications.SIGN_IN, service_slug=service.slug),
         **awaited,
     )

@@ -62,7 +62,7 @@ from ports.texts import Text
 _RUNS: Final = f"{applications.PEOPLE_THERE}/runs"
 _PEOPLE: Final = f"{applications.PEOPLE_THERE}/people"
 _EXCHANGES: Final = f"{applications.PEOPLE_THERE}/requests"
-_STATES: Final[Mapping[str, tuple[str, Tone]]] = {
+PROVISIONING_STATES: Final[Mapping[str, tuple[str, Tone]]] = {
     ProvisioningState.DRAFT: ("console.people_there.draft", Tone.WARN),
     ProvisioningState.ACTIVE: ("console.state.active", Tone.GOOD),
     ProvisioningState.STOPPED: ("console.people_there.stopped", Tone.BAD),
@@ -128,7 +128,10 @@ def _mapping(found: Any, text: Text) -> str:
 
 async def _latest(visit: PageVisit, found: Any) -> Mapping[str, Any]:
     """The newest runs: a plan that waits stands where an owner looks after they have made the connection active."""
-    return {"latest": await latest_of(RUNS, visit, _LATEST_RUN) if found is not None and visit.may(list_provisioning_runs) else None}
+    return {
+        "latest": await latest_of(RUNS, visit, _LATEST_RUN) if visit.may(list_provisioning_runs) else None,
+        "standing": found.active_there,
+    }
 
 
 _SETTINGS: Final = (
@@ -146,14 +149,13 @@ PEOPLE_THERE: Final = Resource(
     of_record=lambda answer: answer if answer.state else None,
     columns=(
         *_SETTINGS,
-        yes_or_no("has_token", "console.people_there.has_token"),
-        number("active_there", "console.people_there.active_there"),
+        sentence(lambda found, text: "" if found.has_token else text("console.no"), "console.people_there.has_token"),
         when("failing_since", "console.people_there.failing_since"),
         code("stopped_why", "console.people_there.stopped_why"),
         when("changed_at", "console.people_there.changed_at"),
         code("digest", "console.people_there.digest"),
     ),
-    state=(lambda found: found.state, _STATES.__getitem__),
+    state=(lambda found: found.state, PROVISIONING_STATES.__getitem__),
     sections=(
         Section(
             "change",

@@ -122,7 +122,7 @@ def _values(visit: PageVisit) -> Sequence[tuple[str, Cell]]:
     return [(visit.text(f"console.saml.{name}"), Cell("copy", value)) for name, value in named]
 
 
-def _state(visit: PageVisit, configuration: Any) -> tuple[str, Tone]:
+def saml_state(visit: PageVisit, configuration: Any) -> tuple[str, Tone]:
     if not configuration.enabled:
         return visit.text("console.state.off"), Tone.WARN
     if not configuration.has_certificate:
@@ -142,7 +142,7 @@ async def _shown(
     present = texts_of(_SHAPE.inputs, configuration)
     head = Head(
         title=visit.text("console.saml.title"),
-        state=_state(visit, configuration),
+        state=saml_state(visit, configuration),
         crumbs=applications.above(visit),
         endings=[ActLink(visit.text("console.saml.off"), visit.here(_OFF), asks=True, kind="danger")]
         if configuration.enabled and visit.may(disable_saml)
