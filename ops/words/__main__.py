@@ -98,7 +98,7 @@ def hidden(known: Terms, root: Path = ROOT) -> Iterator[str]:
         if not _is_search(key):
             shown[file] = f"{shown.get(file, '')} {text.lower()}"
     for file, key, text in _catalogue(root):
-        if not _is_search(key) or "guide_words" in key or "chapter_words" in key or "setting_words" in key:
+        if not _is_search(key) or "guide_words" in key or "chapter_words" in key or "setting_words" in key or "ending_words" in key:
             continue
         for term, words in known.trade.items():
             sought = re.search(rf"\b{re.escape(term.lower())}", text.lower())

@@ -17,7 +17,7 @@ from core.domain.federation.authorization_refusals import (
     RefusingEndpoint,
 )
 from core.domain.federation.oauth.refusals import RefusalReason
-from core.domain.identifiers import AuthorizationRefusalId, ClientId, OrganizationId, ResourceServerId
+from core.domain.identifiers import AuthorizationRefusalId, ClientId, OrganizationId, ResourceServerId, UserId
 from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog
 
@@ -54,6 +54,9 @@ class RefusalStore:
 
     async def list_of_api(self, _organization: OrganizationId, _api: ResourceServerId) -> Sequence[DocumentRefusal]:
         return []
+
+    async def find_looked_after(self, _client: ClientId, _user: UserId) -> None:
+        return None
 
 
 @pytest.mark.parametrize("away", [0, 2])

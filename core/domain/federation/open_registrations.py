@@ -11,7 +11,7 @@ from binascii import Error
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.authorizations import destination, without_port
@@ -35,7 +35,7 @@ KEPT_FOR: Final = timedelta(days=365)
 """A replaced key still reads the ids that it has signed: programs keep their client id for good, and many never ask for another."""
 AHEAD: Final = timedelta(minutes=1)
 """A new key signs only when every process has read it."""
-_SAID_NOTHING: Final = (False, None)
+_SAID_NOTHING: Final[Sequence[Any]] = (False, None)
 """What an id that ends early says: its tokens are not bound, and it begins no sign-in that somebody asks for elsewhere."""
 _MAC_BYTES: Final = 16
 _CONTEXT: Final = b"postern open registration\0"
@@ -121,8 +121,8 @@ def described_by_id(client: str, keys: Iterable[RegistrationKey]) -> ClientDocum
     mac, said = signed[:_MAC_BYTES], signed[_MAC_BYTES:]
     if not any(hmac.compare_digest(mac, _mac(said, key)) for key in keys):
         return None
-    name, uris, *also = json.loads(said)
-    binds_tokens, initiates_at = (*also, *_SAID_NOTHING[len(also) :])
+    fields: list[Any] = json.loads(said)
+    name, uris, binds_tokens, initiates_at = (*fields, *_SAID_NOTHING[len(fields) - 2 :])
     return ClientDocument(
         address=client,
         name=name,

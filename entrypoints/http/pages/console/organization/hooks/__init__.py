@@ -107,8 +107,9 @@ def _progress(visit: PageVisit, hook: Any) -> int | None:
     """How much of what a hook needs before it can be enforced has passed, of a hundred. None where that is no question."""
     if hook.stands is not HookStands.SHADOW or hook.report.may_count:
         return None
-    waited = visit.postern.foundation.clock.now() - hook.since
-    return min(max(hook.report.asked * 100 // ENOUGH_QUESTIONS, int(100 * (waited / ENOUGH_TIME))), 99)
+    by_requests: int = hook.report.asked * 100 // ENOUGH_QUESTIONS
+    by_time = int(100 * ((visit.postern.foundation.clock.now() - hook.since) / ENOUGH_TIME))
+    return min(max(by_requests, by_time), 99)
 
 
 class HookPages(Frozen, kw_only=True):

@@ -76,7 +76,8 @@ _UNDOABLE: Final = Undoable(
 
 async def _streams(visit: PageVisit, signals: Any) -> Mapping[str, Any]:
     """What the application's makers need until it has made a stream; afterwards, what tries a stream."""
-    issuer, streams = visit.postern.foundation.public_url, () if signals is None else signals.streams
+    issuer = visit.postern.foundation.public_url
+    streams: Sequence[Any] = () if signals is None else signals.streams
     needed = (
         ("console.field.issuer", issuer),
         ("console.signals.discovery", f"{issuer}{SIGNAL_DISCOVERY}"),
