@@ -88,6 +88,7 @@ _TABLES: Final = (
     "all_organizations",
     "roles",
     "memberships",
+    "member_words",
     "relations",
     "all_services",
     "service_users",
@@ -149,6 +150,9 @@ _GROW: Final[Sequence[LiteralString]] = (
     select uuidv7(-age), tenant, id, case place %% 10 when 9 then 'clerk' else built_in end, case place %% 10 when 9 then role end,
            now() - age + interval '1 second' * place, now() - age + interval '1 second' * place
       from grown_members
+    """,
+    """
+    select add_member_words(array(select memberships.id from memberships join grown_tenants on grown_tenants.id = memberships.org_id))
     """,
     """
     insert into held_accounts (user_id, held_since)
