@@ -88,7 +88,6 @@ _TABLES: Final = (
     "all_organizations",
     "roles",
     "memberships",
-    "member_words",
     "relations",
     "all_services",
     "service_users",

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from entrypoints.http.pages.console.cells import code, copied, in_words, plain, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, ChoicePreset, ShortName, shape
@@ -35,8 +34,7 @@ async def capabilities(visit: PageVisit) -> Sequence[Choice]:
 
 def capability_presets(visit: PageVisit) -> Sequence[ChoicePreset]:
     """Of what the reader has, since nobody gives more."""
-    caller = visit.call.caller
-    held = [one for one in Capability if isinstance(caller, Member) and one in caller.capabilities]
+    held = [one for one in Capability if one in visit.capabilities]
     named = (
         ("read", [one for one in held if one.value.endswith(".view")]),
         ("people", [one for one in held if one in _ABOUT_PEOPLE]),
