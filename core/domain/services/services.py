@@ -648,7 +648,9 @@ def own_initiation_address(uri: str, redirect_uris: Sequence[str]) -> str:
     """
     initiation_address(uri)
     if not uri.startswith("https://") or origin_of(uri) not in {origin_of(one) for one in redirect_uris}:
-        raise BadRequest("initiate_login_uri: must begin with https:// and have the host and port of one of the redirect URIs")
+        raise BadRequest(
+            "initiate_login_uri: must begin with https:// and have the host and port of one of the redirect URIs", words="frame_origin"
+        )
     return uri
 
 

@@ -201,7 +201,7 @@ BEFORE_AN_APPLICATION = SAML | {
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     """Every declared page allows only our styles, images and scripts, and forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 249 + len(CONSOLE)
+    assert len(pages) == 250 + len(CONSOLE)
     for one in pages:
         assert one.policy is not None
         assert one.policy.scripts in ((), (SELF,))

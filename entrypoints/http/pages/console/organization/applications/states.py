@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from core.domain.errors import Forbidden, NotFound
+from core.domain.errors import Forbidden
 from entrypoints.http.pages.console.declaring import opens
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications.claims import CLAIMS
@@ -85,8 +85,8 @@ async def setting_rows(
             continue
         try:
             state = await states.get(at, purpose(at))(visit)
-        except (Forbidden, NotFound):
-            # The page itself says what is missing.
+        except Forbidden:
+            # The page itself says what is missing. An application that is not there is no page.
             state = ""
         rows.append((visit.text(label), visit.here(at), state))
     return rows

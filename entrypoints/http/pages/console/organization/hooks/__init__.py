@@ -96,16 +96,21 @@ def _answer(tried: Any, text: Text) -> str:
     return ": ".join(filter(None, (text(said), _why(tried, text))))
 
 
+def _only_waits(hook: Any) -> bool:
+    """Whether it takes nothing but time or requests until the hook can be enforced."""
+    return hook.stands is HookStands.SHADOW and hook.has_secret and not hook.is_held and not hook.report.may_count
+
+
 def _later(hook: Any, text: Text) -> str:
     """From when on the hook can be enforced. Empty if it can, or if its secret or a restore is in the way."""
-    if hook.stands is not HookStands.SHADOW or hook.report.may_count or not hook.has_secret or hook.is_held:
+    if not _only_waits(hook):
         return ""
     return str(text("console.hook.later", count=ENOUGH_QUESTIONS - hook.report.asked, time=f"{hook.since + ENOUGH_TIME:%H:%M}"))
 
 
 def _progress(visit: PageVisit, hook: Any) -> int | None:
     """How much of what a hook needs before it can be enforced has passed, of a hundred. None where that is no question."""
-    if hook.stands is not HookStands.SHADOW or hook.report.may_count:
+    if not _only_waits(hook):
         return None
     by_requests: int = hook.report.asked * 100 // ENOUGH_QUESTIONS
     by_time = int(100 * ((visit.postern.foundation.clock.now() - hook.since) / ENOUGH_TIME))
