@@ -196,9 +196,12 @@ def _suggested(actions: Sequence[ActionLine], named: Sequence[NamedLine], subjec
     unsure = [_as_action(one.line) for one in named if not one.is_sure]
     # Of several of one name, somebody chooses first.
     several = len(sure) > 1
+    # Where no act is asked for, the rest of the sentence may mean a page: "bob got no invitation".
+    page = subjects[:1] if sure and not several and not actions else ()
     lines = [
         *actions,
         *(_as_action(one.line) for one in sure),
+        *map(_as_action, page),
         *(() if several or not sure else sure[0].acts),
         *map(_as_action, subjects[: SUGGESTED - len(unsure[:2])]),
         *unsure,
