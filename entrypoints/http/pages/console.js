@@ -133,6 +133,14 @@ for (const choices of document.querySelectorAll("[data-fills]")) {
   });
 }
 
+// A swatch and the field before it say the same color.
+for (const swatch of document.querySelectorAll("input[type=color]")) {
+  const field = swatch.previousElementSibling;
+  swatch.hidden = false;
+  swatch.addEventListener("input", () => { field.value = swatch.value; });
+  field.addEventListener("input", () => { if (/^#[0-9a-f]{6}$/i.test(field.value)) swatch.value = field.value; });
+}
+
 for (const here of document.querySelectorAll(".tabs [aria-current]")) {
   here.scrollIntoView({ block: "nearest", inline: "center" });
 }
