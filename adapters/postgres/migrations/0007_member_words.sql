@@ -74,5 +74,8 @@ begin
 end $$;
 create trigger users_worded_anew after update of email_key, name, given_name, family_name on users
     for each row
-    when ((new.email_key, new.name, new.given_name, new.family_name) is distinct from (old.email_key, old.name, old.given_name, old.family_name))
+    when (
+        new.email_key is distinct from old.email_key or new.name is distinct from old.name
+        or new.given_name is distinct from old.given_name or new.family_name is distinct from old.family_name
+    )
     execute function renew_words_of_person();

@@ -151,6 +151,9 @@ _GROW: Final[Sequence[LiteralString]] = (
       from grown_members
     """,
     """
+    select add_member_words(array(select memberships.id from memberships join grown_tenants on grown_tenants.id = memberships.org_id))
+    """,
+    """
     insert into held_accounts (user_id, held_since)
     select memberships.user_id, memberships.own_since
       from memberships

@@ -6,7 +6,7 @@ from tests.browser.checks import require_sound
 from tests.browser.console.test_risk_rules import HOME, entered
 from tests.browser.test_invitation_pages import scene
 from tests.http.inviting import Inviting
-from tests.http.pages.console.test_presets import ROLE
+from tests.http.pages.console.forms.test_presets import ROLE
 
 __all__ = ["scene"]  # a fixture
 

@@ -60,6 +60,7 @@ def test_a_service_as_it_is_shown() -> None:
         "redirect URIs: https://shop.example/callback",
         ": http://localhost:3000/",
         "activation: none",
+        "starts sign-in: none",
         "created: 2026-05-04 12:00 UTC",
     ]
 

@@ -297,24 +297,18 @@ def document_slug(document: ClientDocument, service: ServiceId) -> str:
 
 def document_service(document: ClientDocument, organization: OrganizationId, service: ServiceId, now: datetime) -> Service:
     """The service that the client becomes in an organization."""
-    return Service(
+    named = Service(
         id=service,
         organization=organization,
         slug=document_slug(document, service),
         client_id=ClientId(document.address),
         name=document.name,
         service_type=ServiceType.METADATA,
-        redirect_uris=tuple(document.redirect_uris),
-        jwks=document.stored_keys,
-        jwks_uri=document.keys_uri,
-        dpop_bound_access_tokens=document.dpop_bound_access_tokens,
-        frontchannel_logout_uri=document.frame,
-        frontchannel_logout_session_required=document.frame_names_session,
-        initiate_login_uri=document.initiates_at,
         created_at=now,
         updated_at=now,
         metadata={},
     )
+    return described(named, document, now)
 
 
 def described(service: Service, document: ClientDocument, now: datetime) -> Service:

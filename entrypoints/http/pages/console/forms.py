@@ -76,7 +76,7 @@ class Choice(NamedTuple):
 Choices = Callable[[PageVisit], Awaitable[Sequence[Choice]]]
 
 
-class Preset(NamedTuple):
+class ChoicePreset(NamedTuple):
     """A button that ticks these choices and no others. What is stored is what is ticked, so a preset adds nothing later."""
 
     name: str
@@ -85,7 +85,7 @@ class Preset(NamedTuple):
     values: Sequence[str]
 
 
-Presets = Callable[[PageVisit], Sequence[Preset]]
+ChoicePresets = Callable[[PageVisit], Sequence[ChoicePreset]]
 
 
 class ShortName(NamedTuple):
@@ -135,7 +135,7 @@ class Asked(Frozen):
     """Whether the form asks in sight, though the body can do without: where one of several fields is needed."""
     currency: str = ""
     """Of an amount of money, the name of the input with its currency."""
-    presets: Presets | None = None
+    presets: ChoicePresets | None = None
     """Of ticks: what one often ticks together. None of its values is one that the reader may not give."""
     in_force: Callable[[PageVisit], str] | None = None
     """What counts while the field is empty, in words: `{in_force}` of the hint, and of what it means that nothing is chosen."""
@@ -164,8 +164,8 @@ class Input(Frozen):
     in_force: Callable[[PageVisit], str] | None = None
     in_force_words: str = ""
     """Of the page that shows the input."""
-    presets: Presets | None = None
-    offered: Sequence[Preset] = ()
+    presets: ChoicePresets | None = None
+    offered: Sequence[ChoicePreset] = ()
     """The presets of the page that shows the input."""
     is_shared: bool = False
     """Whether the form has several inputs for the place, each under a value of its own."""

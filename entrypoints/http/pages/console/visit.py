@@ -5,7 +5,7 @@ in the frame of its place.
 import inspect
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -17,6 +17,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.profiles import Portrait, portrait
 from core.domain.languages import CONSOLE_LANGUAGES
 from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody
@@ -137,6 +138,11 @@ class PageVisit:
     def person(self) -> Caller:
         caller = self.call.caller
         return caller.caller if isinstance(caller, Member) else caller
+
+    @property
+    def capabilities(self) -> Collection[Capability]:
+        """Of the caller, in the organization of the page."""
+        return self.call.caller.capabilities if isinstance(self.call.caller, Member) else ()
 
     async def ask(self, endpoint: Endpoint, *, body: Any = None, query: Mapping[str, Any] | None = None, **path: object) -> Any:
         """The endpoint's answer to the caller of the page. `path` has the values that the address of the page lacks. The page's declaration

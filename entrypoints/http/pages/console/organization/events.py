@@ -8,7 +8,7 @@ from core.domain.record.event_types import EVENT_TYPES, WEBHOOK_EVENTS
 from core.domain.tenancy.siem import SiemProvider
 from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, number, plain, state, when, words
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, Preset, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, ChoicePreset, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.organization.organization_tabs import (
     DEVELOPERS_ENTRY,
@@ -108,12 +108,12 @@ async def _why(visit: PageVisit) -> str:
     return visit.text(_problem(failed[0].delivery_error)[0]) if failed and failed[0].delivery_error else ""
 
 
-def _event_presets(visit: PageVisit) -> Sequence[Preset]:
+def _event_presets(visit: PageVisit) -> Sequence[ChoicePreset]:
     """The groups that most webhooks are for, and all events of today."""
     named = {one: [event.name for event in WEBHOOK_EVENTS if event.category == one] for one in _PRESET_GROUPS}
     return [
-        *(Preset(group_key(one).rpartition(".")[2], visit.text(group_key(one)), names) for one, names in named.items()),
-        Preset("everything", visit.text("console.presets_everything"), [one.name for one in WEBHOOK_EVENTS]),
+        *(ChoicePreset(group_key(one).rpartition(".")[2], visit.text(group_key(one)), names) for one, names in named.items()),
+        ChoicePreset("everything", visit.text("console.presets_everything"), [one.name for one in WEBHOOK_EVENTS]),
     ]
 
 

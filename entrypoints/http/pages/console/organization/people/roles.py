@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from entrypoints.http.pages.console.cells import code, copied, in_words, plain, when, words
-from entrypoints.http.pages.console.forms import Asked, Choice, Preset, ShortName, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, ChoicePreset, ShortName, shape
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, ROLES_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
@@ -33,16 +32,15 @@ async def capabilities(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, in_words("capabilities", one, visit.text)) for one in Capability]
 
 
-def capability_presets(visit: PageVisit) -> Sequence[Preset]:
+def capability_presets(visit: PageVisit) -> Sequence[ChoicePreset]:
     """Of what the reader has, since nobody gives more."""
-    caller = visit.call.caller
-    held = [one for one in Capability if isinstance(caller, Member) and one in caller.capabilities]
+    held = [one for one in Capability if one in visit.capabilities]
     named = (
         ("read", [one for one in held if one.value.endswith(".view")]),
         ("people", [one for one in held if one in _ABOUT_PEOPLE]),
         ("everything", held),
     )
-    return [Preset(name, visit.text(f"console.presets_{name}"), [one.value for one in each]) for name, each in named if each]
+    return [ChoicePreset(name, visit.text(f"console.presets_{name}"), [one.value for one in each]) for name, each in named if each]
 
 
 async def addresses(visit: PageVisit) -> Sequence[str]:
