@@ -55,7 +55,7 @@ for (const sought of document.querySelectorAll("[data-suggests]")) {
   };
   dialog.addEventListener("cancel", shut);
   // A browser closes a dialog also without asking, and the form belongs into the head.
-  dialog.addEventListener("close", () => { if (form.parentElement === dialog) shut(); });
+  dialog.addEventListener("close", () => { if (!dialog.open && form.parentElement === dialog) shut(); });
   dialog.addEventListener("click", event => { if (event.target === dialog) shut(); });
   dialog.addEventListener("keydown", event => {
     if (event.key === "Escape") {
