@@ -55,7 +55,7 @@ for (const sought of document.querySelectorAll("[data-suggests]")) {
   };
   dialog.addEventListener("cancel", shut);
   // A browser closes a dialog also without asking, and the form belongs into the head.
-  dialog.addEventListener("close", () => { if (form.parentElement === dialog) shut(); });
+  dialog.addEventListener("close", () => { if (!dialog.open && form.parentElement === dialog) shut(); });
   dialog.addEventListener("click", event => { if (event.target === dialog) shut(); });
   dialog.addEventListener("keydown", event => {
     if (event.key === "Escape") {
@@ -131,6 +131,14 @@ for (const choices of document.querySelectorAll("[data-fills]")) {
   choices.addEventListener("change", event => {
     if (known.has(filled.value.trim())) filled.value = event.target.dataset.fill ?? "";
   });
+}
+
+// A swatch and the field before it say the same color.
+for (const swatch of document.querySelectorAll("input[type=color]")) {
+  const field = swatch.previousElementSibling;
+  swatch.hidden = false;
+  swatch.addEventListener("input", () => { field.value = swatch.value; });
+  field.addEventListener("input", () => { if (/^#[0-9a-f]{6}$/i.test(field.value)) swatch.value = field.value; });
 }
 
 for (const here of document.querySelectorAll(".tabs [aria-current]")) {

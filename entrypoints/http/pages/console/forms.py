@@ -178,6 +178,11 @@ class Input(Frozen):
         return STEP.join((*self.name.split("."), *((self.under[1],) if self.is_shared and self.under is not None else ())))
 
     @property
+    def is_color(self) -> bool:
+        """Whether a swatch stands beside the text."""
+        return self.kind is InputKind.TEXT and self.name.endswith("_color")
+
+    @property
     def can_stay_open(self) -> bool:
         """Whether a choice may be left open, and says what that means. Another one shows an empty value only to be chosen."""
         return self.kind is InputKind.CHOICE and self.nullable and not (self.required or self.at_once)

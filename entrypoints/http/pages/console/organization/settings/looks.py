@@ -288,6 +288,7 @@ def _presented(visit: PageVisit, picture: LookPictureForm, record: BrandingRecor
             "label": visit.text(f"console.looks.file_{name}"),
             "hint": visit.text(f"console.looks.hint_{name}", kib=bounds.largest >> 10, pixels=bounds.most_pixels),
             "types": ", ".join(bounds.types),
+            "kept": shown,
             "upload": visit.here(picture.at),
             "upload_label": visit.text(picture.uploaded),
             "remove": visit.here(f"{picture.at}/remove") if shown else "",
