@@ -307,6 +307,16 @@ class Territory:
             return user in self._own and keys[0] != keys[1] and one.only("own_since") and one.after["own_since"] is None
         return one.one("role") == "member" if one.after is not None else not self._before.runs(self.organization, one.one("user_id"))
 
+    def _member_words(self, one: Change) -> bool:
+        """The words of the organization's own members, and those that follow an account of its own to other places."""
+        users = {
+            row["user_id"]
+            for state in (self._before, self._after)
+            for row in state.tables["memberships"]
+            if row["id"] == one.one("membership_id")
+        }
+        return one.kind != "changed" and (one.is_of(self.organization) or users <= self._own)
+
     def _relations(self, one: Change) -> bool:
         if self._goes_along(one):
             return True
