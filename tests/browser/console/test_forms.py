@@ -12,6 +12,8 @@ from tests.http.inviting import Inviting
 __all__ = ["scene"]  # a fixture
 WEBHOOK = f"{HOME}/events/~new"
 HOOK = f"{HOME}/events/hooks/change"
+LOOKS = f"{HOME}/settings/looks"
+SWATCH = "document.querySelector('input[type=color]')"
 # What the button's bar covers of the element with the focus and of its labels.
 COVERED = """(() => {
   const one = document.activeElement, bar = one.form?.querySelector(':scope > .buttons')
@@ -63,3 +65,21 @@ async def test_the_label_stands_beside_the_field_where_there_is_room(plain_page:
         await plain_page.open(WEBHOOK)
         assert (width, await plain_page.evaluate(BESIDE)) == (width, beside)
         assert not await plain_page.overflow()
+
+
+async def test_a_swatch_and_its_field_say_the_same_color(scripted_page: Page, scene: Inviting) -> None:
+    page = scripted_page
+    await entered(page, scene, LOOKS)
+    assert not await page.evaluate(f"{SWATCH}.hidden")
+    await page.evaluate(f"{SWATCH}.value = '#aa0000'")
+    await page.evaluate(f"{SWATCH}.dispatchEvent(new Event('input'))")
+    assert await page.evaluate(f"{SWATCH}.previousElementSibling.value") == "#aa0000"
+    await page.evaluate(f"{SWATCH}.previousElementSibling.select()")
+    for typed, shown in (("#00AA00", "#00aa00"), (" or so", "#00aa00")):
+        await page.type(typed)
+        assert await page.evaluate(f"{SWATCH}.value") == shown
+
+
+async def test_without_a_script_a_color_is_a_text_alone(plain_page: Page, scene: Inviting) -> None:
+    await entered(plain_page, scene, LOOKS)
+    assert await plain_page.evaluate(f"{SWATCH}.hidden")

@@ -62,5 +62,5 @@ async def test_two_of_one_name_get_two_short_names(
 
 async def test_a_short_name_stands_behind_a_choice(console: ConsoleScene) -> None:
     tab = await console.at("/people/teams/~new")
-    assert "Select: Short name" in tab.page.text
+    assert "Short name (optional)" in tab.page.text
     assert '<details class="curl chosen">' in tab.shown.body.decode()
