@@ -13,6 +13,8 @@ function searching(filter) {
   const found = document.getElementById("found");
   const topics = [...document.querySelectorAll("[data-topic]")].map((element) => ({
     element,
+    // The list of topics beside shows what is found, too: a keyboard has less to pass.
+    entry: document.querySelector(`nav a[href="/docs/${element.id.replace("tag-", "")}"]`).parentElement,
     words: element.dataset.topic.toLowerCase(),
     operations: [...element.querySelectorAll(".operations li")].map((one) => ({ element: one, words: one.textContent.toLowerCase() })),
   }));
@@ -45,7 +47,7 @@ function searching(filter) {
         shown += one > 0;
         best += one;
       }
-      topic.element.hidden = best === 0;
+      topic.element.hidden = topic.entry.hidden = best === 0;
       topic.element.open = asked.length > 0;
       return { element: topic.element, average: asked.length ? best / topic.operations.length : 1 };
     });

@@ -131,7 +131,8 @@ _UPGRADE: Final[dict[str, Any]] = {
     **_FORM,
     "action": "/ui/passkey-upgrade",
     "options": "/ui/passkey-upgrade/options",
-    "onward": f"/ui/passkey-offer?flow={_FORM['flow']}",
+    # The script leads on at once where the browser makes none: here, to the page itself.
+    "onward": "#content",
 }
 _FIELDS_WRONG: Final[dict[str, Any]] = {
     **_FIELDS,
