@@ -177,6 +177,7 @@ async def test_no_line_is_cut_off_and_each_button_is_within_its_block(scripted_p
 async def test_the_contents_are_chapters(plain_page: Page) -> None:
     """Without scripts, too, a topic and a folder of guides unfold by a press."""
     page = plain_page
+    await page.show(width=WIDE)
     await page.open("/docs")
     assert int(await page.evaluate("document.documentElement.scrollHeight")) < MOST_PIXELS
     assert "Create a team" not in await page.text()

@@ -13,6 +13,7 @@ function searching(filter) {
   const found = document.getElementById("found");
   const topics = [...document.querySelectorAll("[data-topic]")].map((element) => ({
     element,
+    line: document.querySelector(`nav a[href="/docs/${element.id.slice(4)}"]`).parentElement,
     words: element.dataset.topic.toLowerCase(),
     operations: [...element.querySelectorAll(".operations li")].map((one) => ({ element: one, words: one.textContent.toLowerCase() })),
   }));
@@ -46,6 +47,7 @@ function searching(filter) {
         best += one;
       }
       topic.element.hidden = best === 0;
+      topic.line.hidden = best === 0;
       topic.element.open = asked.length > 0;
       return { element: topic.element, average: asked.length ? best / topic.operations.length : 1 };
     });
