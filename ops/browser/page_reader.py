@@ -63,6 +63,9 @@ class PageReader(HTMLParser):
     def _take(self, tag: str, given: dict[str, str | None]) -> None:
         """Takes a field of the form, with its value."""
         fields, name = self.forms[-1].fields, given.get("name") or ""
+        # A browser sends nothing of a field without a name. An option has none of its own.
+        if not name and tag != "option":
+            return
         if tag == "input":
             self.inputs[name] = given
             kind = given.get("type")
