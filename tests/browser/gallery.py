@@ -1,5 +1,6 @@
 """The states of all pages, served: each under its number and a language, with the policy of a page that has a form and our script."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs
@@ -12,6 +13,7 @@ from tests.http.running_server import Handler, Receive, Send
 from tests.pictures import checked_png
 
 _POLICY: Final[PagePolicy] = WITH_FORM
+_ACTS_AT_ONCE: Final = re.compile(rb' data-(?:leave|offered|upgrade)(?:="[^"]*")?')
 
 
 def place(number: int, language: Language = Language.ENGLISH) -> str:
@@ -41,8 +43,7 @@ def gallery(states: Sequence[Shown]) -> Handler:
         else:
             language = Language(parse_qs(scope["query_string"].decode())["language"][0])
             # The page must stay, so that it can be looked at, and must fetch no challenge.
-            shown = states[int(name)].page(language).replace(b" data-leave", b"").replace(b" data-offered", b"")
-            content, media_type = shown, HTML
+            content, media_type = _ACTS_AT_ONCE.sub(b"", states[int(name)].page(language)), HTML
         await send({"type": "http.response.start", "status": status, "headers": answer_headers([], media_type.encode(), policy=_POLICY)})
         await send({"type": "http.response.body", "body": content})
 

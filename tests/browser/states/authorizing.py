@@ -131,8 +131,7 @@ _UPGRADE: Final[dict[str, Any]] = {
     **_FORM,
     "action": "/ui/passkey-upgrade",
     "options": "/ui/passkey-upgrade/options",
-    # The script leads on at once where the browser makes none: here, to the page itself.
-    "onward": "#content",
+    "onward": f"/ui/passkey-offer?flow={_FORM['flow']}",
 }
 _FIELDS_WRONG: Final[dict[str, Any]] = {
     **_FIELDS,
