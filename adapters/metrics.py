@@ -28,6 +28,7 @@ from core.domain.federation.oauth.authorizations import SHOWN_TO_THE_PERSON, Aut
 from core.domain.federation.oauth.device_flow import DeviceStep
 from core.domain.federation.provisioning.runs import DoneThere, ProvisioningRunKind
 from core.domain.identity.foreign_hashes.hashes import HashKind
+from core.domain.identity.guards.bound_sessions import BindingOutcome
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.registering import BudgetScope
@@ -258,6 +259,12 @@ class PrometheusMetrics:
         "Bot challenges (proof of work), by purpose and outcome",
         "purpose",
         "outcome",
+    )
+    _binding_asked = _counter(
+        "sso_bound_sessions_total",
+        "Requests of browsers to bind a session to a key or to renew its cookie, by outcome; forged: a wrong signature",
+        "outcome",
+        known=tuple(BindingOutcome),
     )
     _guesses_slowed = _counter(
         "sso_guesses_slowed_total",
@@ -499,6 +506,9 @@ class PrometheusMetrics:
 
     def puzzle_answered(self, purpose: str, outcome: str) -> None:
         self._puzzles_answered.labels(purpose, outcome).inc()
+
+    def binding_asked(self, outcome: str) -> None:
+        self._binding_asked.labels(outcome).inc()
 
     def guess_slowed(self, outcome: str) -> None:
         self._guesses_slowed.labels(outcome).inc()

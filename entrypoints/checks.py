@@ -31,6 +31,7 @@ from adapters.postgres.grants import Rights, rights
 from adapters.postgres.migrate import SchemaMismatch, listed_processes, older_processes, plan, plan_of_all
 from core.domain.backups import BACKUP_CHECKED
 from core.domain.errors import BadRequest, Refusal
+from core.domain.identity.guards.bound_sessions import BindingRule
 from core.domain.identity.passkeys import RELATED_ORIGINS, Obstacle, PasskeysUnavailable, RelyingParty
 from core.domain.outbound import destination
 from core.domain.record.deliveries import ReceiverKind
@@ -113,6 +114,7 @@ def before_database(settings: Settings, backups: Path | None, report: Report) ->
     report("backup folder", backup_folder(settings, backups))
     report("encryption keys", encryption_keys(settings))
     report("stolen passwords", stolen_passwords(settings))
+    report("bound sessions", bound_sessions(settings))
 
 
 async def of_database(settings: Settings, processes: int | None, report: Report) -> bool:
@@ -309,6 +311,16 @@ def encryption_keys(settings: Settings) -> Finding:
     if file is not None and file.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return Finding(Verdict.FAIL, f"other users can read {file.path}: run chmod 600 on it")
     return Finding(Verdict.OK, known)
+
+
+def bound_sessions(settings: Settings) -> Finding:
+    """Browsers keep keys for `https` alone, and for the machine that they run on."""
+    if BindingRule(settings.bound_sessions) is BindingRule.OFF:
+        return Finding(Verdict.OK, "not offered; POSTERN_BOUND_SESSIONS=offer binds cookies to devices", is_used=False)
+    url = urlsplit(settings.public_url)
+    if url.scheme == "https" or is_loopback(url.hostname or ""):
+        return Finding(Verdict.OK, "offered to browsers at each sign-in")
+    return Finding(Verdict.WARN, "offered, but browsers accept only https; set POSTERN_BASE_URL to an https address")
 
 
 def stolen_passwords(settings: Settings) -> Finding:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from core.domain.identity.accounts import SHORTEST_PASSWORD
+from core.domain.identity.guards.bound_sessions import BindingRule
 from core.domain.identity.passwords import LONGEST_LEAST
 from core.domain.identity.registering import RegistrationPolicy
 from core.domain.identity.session_limits import MOST_SESSIONS
@@ -498,6 +499,15 @@ class Settings:
         "With `on`, clients on people's own devices, such as MCP clients, can register themselves (dynamic client registration) at"
         " `POST /oauth/register` (RFC 7591). Nothing is stored, and such a client gets in only where an organization and its API say"
         " `registered_clients: on`.",
+    )
+
+    bound_sessions: str = _setting(
+        forms.choice(*BindingRule),
+        "off",
+        _SIGN_IN,
+        "Whether a sign-in on a page offers the browser to bind the session to a key in its device (Device Bound Session Credentials):"
+        " `offer`, or `off`. Where a browser accepts, its cookies are of no use elsewhere after ten minutes. Sessions that are bound stay"
+        " bound when this is `off` again.",
     )
 
     dpop_nonces: str = _setting(

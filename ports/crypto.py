@@ -7,6 +7,7 @@ from typing import Protocol
 from core.domain.formats import Json
 from core.domain.identifiers import KeyId
 from core.domain.identity.foreign_hashes.hashes import ForeignHash
+from core.domain.identity.guards.bound_sessions import BindingProof
 from core.domain.identity.sign_in import Priority
 from core.domain.key_proofs import ReadKeyProof, UsedKeyProof
 from core.domain.secrets import Password
@@ -87,6 +88,18 @@ class KeyProofReader(Protocol):
         """The proof, if the key that it names has signed it. Only public keys of the accepted kinds and sizes count. Raises
         `KeyProofRefused`.
         """
+
+
+class BindingProofReader(Protocol):
+    """Proofs of browsers for their bound sessions."""
+
+    def read(self, text: str) -> BindingProof:
+        """What the proof says, before anybody knows who has signed it. Only keys of the accepted kinds and sizes are read. Raises
+        `BindingProofRefused`.
+        """
+
+    def verify(self, text: str, algorithm: str, public_key: str) -> None:
+        """Raises `BindingProofRefused` when this key, as `BindingProof` had it once, has not signed the proof."""
 
 
 class UsedKeyProofs(Protocol):

@@ -34,7 +34,7 @@ from ports.identity.accounts import (
     ProfileStore,
     TermsStore,
 )
-from ports.identity.sessions import BrowserSessionStore, ImpersonationStore, SessionStore
+from ports.identity.sessions import BoundKeyStore, BrowserSessionStore, ImpersonationStore, SessionStore
 from ports.identity.sign_in import (
     DeviceStore,
     FlowStore,
@@ -107,6 +107,7 @@ class AskedStores(Protocol):
     """The stores that are also asked outside a unit of work."""
 
     mail_budgets: MailBudgetStore
+    bound_keys: BoundKeyStore
     vouched_accounts: VouchedAccountStore
     profiles: ProfileStore
     pictures: PictureStore

@@ -11,6 +11,7 @@ NOT_OURS_TO_INSTALL: Final = {
     *(
         "apt-get",
         "cc",
+        "chromium",
         "dpkg-deb",
         "git",
         "kubectl",
@@ -25,7 +26,8 @@ NOT_OURS_TO_INSTALL: Final = {
     ),
     *("samba", "samba-tool", "ldbmodify", "ns-slapd", "dscreate"),
 }
-"""Debian's `kubectl` is older than our manifests, and its Node too old for the client. Samba and 389 are large; the nightly run installs
+"""Debian's `kubectl` is older than our manifests, and its Node too old for the client. The whole Chromium, which alone binds sessions to
+keys, brings a desktop; all else runs in its shell. Samba and 389 are large; the nightly run installs
 them. The others belong to the machine. Without one its tests are skipped in CI, too.
 """
 

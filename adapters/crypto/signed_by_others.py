@@ -3,6 +3,9 @@
 A token names its key, and has no other say in its verification: keys inside a token are never used, and the key decides which algorithms
 are accepted. All keys are public keys, so the algorithms of HMAC are never accepted.
 
+Proofs of browsers for their bound sessions are such tokens, too (W3C Device Bound Session Credentials). Only the proof of a registration
+names its key.
+
 Read proofs of keys (DPoP, RFC 9449 section 4.3). A proof names its own key, so every bound is checked before anything is computed with
 the key: its kind, its curve, its size, and that each number has one form, so that a key has one thumbprint.
 """
@@ -28,6 +31,9 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from core.domain.federation.oauth.clients import LONGEST_ASSERTION
 from core.domain.federation.oauth.refusals import client_refused
 from core.domain.formats import Json
+from core.domain.identity.guards.bound_sessions import ALGORITHMS as BINDING_ALGORITHMS
+from core.domain.identity.guards.bound_sessions import LONGEST_PROOF as LONGEST_BINDING_PROOF
+from core.domain.identity.guards.bound_sessions import BindingProof, BindingProofRefused
 from core.domain.key_proofs import ALGORITHMS, LONGEST_PROOF, KeyProofRefused, KeyThumbprint, ReadKeyProof
 
 # The library checks the signature alone. The domain checks the claims, by the clock that the rest of the product uses.
@@ -110,6 +116,7 @@ class JwtClientAssertions:
             raise client_refused(f"the assertion does not verify: {error}") from None
 
 
+_BINDING_TYPE: Final = "dbsc+jwt"
 _TYPE: Final = "dpop+jwt"
 _PROOF: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 # The members of private and symmetric keys (RFC 7518 section 6, RFC 8037 section 2).
@@ -154,6 +161,48 @@ class JwtKeyProofs:
         if not isinstance(claims, dict):
             raise KeyProofRefused("DPoP: the proof claims nothing")
         return ReadKeyProof(thumbprint, claims)
+
+
+class JwtBindingProofs:
+    """Implements `ports.crypto.BindingProofReader`."""
+
+    def read(self, text: str) -> BindingProof:
+        found = None if len(text) > LONGEST_BINDING_PROOF else _PROOF.fullmatch(text)
+        if found is None:
+            raise BindingProofRefused("no signed JSON Web Token of an accepted size")
+        header, claims = _object(found[1]), _object(found[2])
+        algorithm, jwk, challenge = header.get("alg"), header.get("jwk"), claims.get("jti")
+        if header.get("typ") != _BINDING_TYPE or algorithm not in BINDING_ALGORITHMS or any(name in header for name in _MISLEADING):
+            raise BindingProofRefused("another type, algorithm or kind of key")
+        if not isinstance(challenge, str):
+            raise BindingProofRefused("no challenge")
+        if jwk is None:
+            return BindingProof(algorithm, challenge, None)
+        if not isinstance(jwk, dict) or not _PRIVATE.isdisjoint(jwk):
+            raise BindingProofRefused("no public key")
+        try:
+            return BindingProof(algorithm, challenge, json.dumps(dict(_members(algorithm, jwk)), separators=(",", ":")))
+        except KeyProofRefused as refusal:
+            raise BindingProofRefused(refusal.message) from None
+
+    def verify(self, text: str, algorithm: str, public_key: str) -> None:
+        signed, _, signature = text.rpartition(".")
+        try:
+            key, _ = _key(algorithm, tuple(json.loads(public_key).items()))
+            _verify(algorithm, key, _bytes(signature), signed.encode())
+        # The library raises ValueError for numbers that make no key, such as a point that is on no curve.
+        except (InvalidSignature, UnsupportedAlgorithm, ValueError):
+            raise BindingProofRefused("the key has not signed it") from None
+
+
+def _object(encoded: str) -> Mapping[str, Any]:
+    try:
+        read = json.loads(_bytes(encoded))
+    except (ValueError, RecursionError):
+        raise BindingProofRefused("not JSON") from None
+    if not isinstance(read, dict):
+        raise BindingProofRefused("no object")
+    return read
 
 
 def _verify(algorithm: str, key: Any, signature: bytes, signed: bytes) -> None:

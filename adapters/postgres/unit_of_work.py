@@ -31,6 +31,7 @@ from adapters.postgres.identity.proofs.mailed_tokens import MailedTokenRows, Sig
 from adapters.postgres.identity.proofs.sign_in import SignInRows
 from adapters.postgres.identity.realms import ProviderOutageRows
 from adapters.postgres.identity.registering import MailBudgetRows
+from adapters.postgres.identity.sessions.bound_keys import BoundKeyRows
 from adapters.postgres.identity.sessions.sessions import BrowserSessionRows, ImpersonationRows, SessionRows
 from adapters.postgres.identity.terms import TermsRows
 from adapters.postgres.identity.upstream.connections import ConnectionTestRows, DirectorySessionRows
@@ -109,6 +110,7 @@ class Stores(AskedStores):
     """With `Statements`, they are asked outside a unit of work."""
 
     mail_budgets = anywhere(MailBudgetRows)
+    bound_keys = anywhere(BoundKeyRows)
     vouched_accounts = anywhere(VouchedAccountRows)
     profiles = anywhere(ProfileRows)
     pictures = anywhere(PictureRows)

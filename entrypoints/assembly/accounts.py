@@ -11,6 +11,7 @@ from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.factors import Fido2Authenticators, HmacBackupCodes, PyotpTotp
 from adapters.crypto.known_passwords.filters import FilterUnusable, NoBreachedPasswords, WatchedFilter, filter_head
 from adapters.crypto.known_passwords.ranges import PasswordRanges
+from adapters.crypto.signed_by_others import JwtBindingProofs
 from adapters.mail_domains import ListedThrowawayDomains, ListUnusable
 from adapters.outbound.hook_places import FairHookPlaces
 from adapters.postgres.federation.facts import PostgresFacts
@@ -29,6 +30,7 @@ from adapters.system import is_time_zone
 from adapters.user_agents import LibraryUserAgents
 from adapters.widgets import VerifyingMaker, widget_presets
 from core.domain.branding import POSTERN
+from core.domain.identity.guards.bound_sessions import BindingRule
 from core.domain.identity.guards.puzzles import MakerSeen
 from core.domain.identity.guards.traffic import BusyPlaces
 from core.domain.identity.passkeys import relying_party
@@ -250,6 +252,11 @@ def own_of_guards(settings: Settings, foundation: Foundation) -> Mapping[str, Pa
             "store": PostgresPuzzles(pool),
             "places": BusyPlaces(),
             "is_on": settings.puzzles and settings.rate_limits,
+        },
+        "bound_sessions": {
+            "lookup": foundation.stores.bound_keys,
+            "proofs": JwtBindingProofs(),
+            "rule": BindingRule(settings.bound_sessions),
         },
         "hook_asking": {
             "lookup": foundation.stores.hooks,

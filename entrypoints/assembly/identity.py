@@ -19,6 +19,7 @@ from core.usecases.identity.accounts import Accounts, AccountSummaries
 from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
+from core.usecases.identity.guards.bound_sessions import BoundSessions
 from core.usecases.identity.guards.guesses import Guesses, NoticedOrigins
 from core.usecases.identity.guards.puzzles import Puzzles, Widgets
 from core.usecases.identity.impersonation import Impersonations
@@ -104,6 +105,7 @@ class Identity(Frozen, kw_only=True):
     guesses: Guesses
     widgets: Widgets
     browser_sessions: BrowserSessions
+    bound_sessions: BoundSessions
     sign_in_links: SignInLinks
     passkeys: Passkeys
     passkey_proofs: PasskeyProofs

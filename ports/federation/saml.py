@@ -9,6 +9,7 @@ from core.domain.federation.saml.messages import AuthnRequest, OurMetadata, Reme
 from core.domain.federation.saml.sign_in import Meeting
 from core.domain.formats import Json
 from core.domain.identifiers import (
+    BoundKeyId,
     FlowId,
     OrganizationId,
     SamlCertificateId,
@@ -181,10 +182,10 @@ class SamlLookup(Protocol):
         """
 
     async def meet_in_browser(
-        self, organization_slug: str, service_slug: str, browser_session: bytes | None
+        self, organization_slug: str, service_slug: str, browser_session: bytes | None, bound: BoundKeyId | None
     ) -> tuple[Meeting | None, Caller | None]:
-        """As `meet`, with the person who is signed in in the browser that has this token; and the caller, as `CallerLookup.find_browser`
-        tells it.
+        """As `meet`, with the person who is signed in in the browser that has this token and has proved this key; and the caller, as
+        `CallerLookup.find_browser` tells it.
         """
 
     async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[SamlExchange] | None:
@@ -199,7 +200,7 @@ class SamlLookup(Protocol):
     async def sign_out_under_way(self, browser_digest: bytes, since: datetime) -> Flow | None:
         """The latest sign-out of this browser that has begun since then, and is on its way through the service providers."""
 
-    async def was_in(self, browser_session: bytes, people: Collection[UserId]) -> bool:
+    async def was_in(self, browser_session: bytes, bound: BoundKeyId | None, people: Collection[UserId]) -> bool:
         """Whether one of these people is signed in in the browser that has this token, or was until a moment ago."""
 
     async def waiting(self, flow: FlowId) -> ServiceName | None:

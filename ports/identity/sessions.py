@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import BoundKeyId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.browser_sessions import Chosen, FrameAddress
 from core.domain.identity.callers import Impersonation
+from core.domain.identity.guards.bound_sessions import BoundKey, NewBoundKey
 from core.domain.identity.proofs import Proved
 from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 from core.domain.identity.session_limits import DisplacedPerson, Displacement, SessionLimits, SessionReach
@@ -120,8 +121,10 @@ class OwnSessionLookup(Protocol):
 class BrowserSessionStore(Protocol):
     """All methods need a unit of work."""
 
-    async def add(self, digest: bytes, session: SessionId) -> None:
-        """Adds the cookie of a new session. Needs no round trip of its own."""
+    async def add(self, digest: bytes, session: SessionId, bound: BoundKeyId | None = None) -> None:
+        """Adds the cookie of a new session. With `bound`, it is bound to this key, if a browser has registered the key. Needs no round trip
+        of its own.
+        """
 
     async def renew(
         self,
@@ -133,15 +136,37 @@ class BrowserSessionStore(Protocol):
         *,
         opened_through: UUID | None,
         doors: Doors,
+        bound: BoundKeyId | None = None,
     ) -> bool:
-        """Replaces the cookie of this person's living browser session, and records what the person has just proved in the session. False
-        when the session has ended.
+        """Replaces the cookie of this person's living browser session, and records what the person has just proved in the session. With
+        `bound`, a session that is bound to no key yet is bound to this one, as by `add`. False when the session has ended.
         """
 
     async def choose(self, session: SessionId, user: UserId, slug: str) -> Chosen | None:
         """Chooses the organization that the person administers in this browser; an empty slug chooses none. None when the person is not a
         member.
         """
+
+
+class BoundKeyStore(Protocol):
+    """The keys that browsers have registered. `find`, `use` and `challenge` may be called outside a unit of work."""
+
+    async def add(self, key: NewBoundKey, session: SessionId) -> UserId | None:
+        """Adds the key, and binds this living browser session to it. Returns the session's person. None when the session has ended or is
+        bound already, or the key is there already.
+        """
+
+    async def find(self, id_: BoundKeyId, in_use: bytes | None) -> BoundKey | None:
+        """`in_use` is the digest of the cookie of the session in use in the browser that asks."""
+
+    async def use(self, id_: BoundKeyId, challenge: str) -> bool:
+        """Uses a challenge up. False when another proof has used it."""
+
+    async def challenge(self, id_: BoundKeyId, text: str, at: datetime) -> str:
+        """Gives the key this challenge, and returns it; or the one that another request has given it within the last minute."""
+
+    async def refuse(self, id_: BoundKeyId, at: datetime) -> Sequence[tuple[UserId, SessionId]]:
+        """Returns the persons and the living sessions of the key, and of nobody when that was done within the last hour."""
 
 
 class RefreshTokens(Protocol):

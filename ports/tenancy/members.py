@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import (
+    BoundKeyId,
     ClientId,
     InvitationId,
     JoinRequestId,
@@ -377,23 +378,27 @@ class CallerLookup(Protocol):
         A person who is not a member stands in no relation to the organization.
         """
 
-    async def find_browser(self, digest: bytes) -> Caller | None:
-        """The caller behind the cookie of a browser session, with what they have proved. None when the session has ended, or there is no
-        such cookie.
+    async def find_browser(self, digest: bytes, bound: BoundKeyId | None) -> Caller | None:
+        """The caller behind the cookie of a browser session, with what they have proved. None when the session has ended, or is bound to
+        another key than `bound`, which the browser has proved, or there is no such cookie.
         """
 
-    async def find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
+    async def find_browsers(self, asked: Sequence[bytes], bound: BoundKeyId | None) -> Mapping[bytes, Caller]:
         """As `find_browser`, for several cookies of one browser in one statement. A cookie without a living session is left out."""
 
-    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_browser_member(
+        self, digest: bytes, slug: str, bound: BoundKeyId | None
+    ) -> tuple[Caller, OrganizationStanding | None] | None:
         """As `find_browser`, and how the caller stands to the organization with this slug, as `find_member` tells it, with its name."""
 
-    async def find_acting(self, digest: bytes, opener: bytes) -> Caller | None:
+    async def find_acting(self, digest: bytes, opener: bytes, bound: BoundKeyId | None) -> Caller | None:
         """The person in whose name a platform owner acts in a browser. `opener` is the digest of the cookie of the session that the
         impersonation was opened from. `find_browser` never finds such a session.
         """
 
-    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_acting_member(
+        self, digest: bytes, opener: bytes, slug: str, bound: BoundKeyId | None
+    ) -> tuple[Caller, OrganizationStanding | None] | None:
         """As `find_acting`, and how the person stands to the organization with this slug, with its name."""
 
 

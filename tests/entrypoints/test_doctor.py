@@ -118,6 +118,18 @@ def test_the_folders_of_mails_and_backups_need_room_too(tmp_path: Path, monkeypa
     assert checks.mail_folder(settings).verdict is Verdict.FAIL
 
 
+def test_it_says_where_browsers_would_not_bind_their_sessions() -> None:
+    offered = {"POSTERN_BOUND_SESSIONS": "offer"}
+    found = checks.bound_sessions(read({}))
+    assert (found.verdict, found.is_used) == (Verdict.OK, False)
+    for url, verdict in (
+        ("https://id.example.org", Verdict.OK),
+        ("http://localhost:8000", Verdict.OK),
+        ("http://id.example.org", Verdict.WARN),
+    ):
+        assert checks.bound_sessions(read({**offered, "POSTERN_BASE_URL": url})).verdict is verdict
+
+
 def test_it_says_what_knows_stolen_passwords_and_how_old_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "filter"
     found = checks.stolen_passwords(read({}))

@@ -79,6 +79,8 @@ everybody                         GET    /.well-known/webauthn
 everybody                         GET    /.well-known/security.txt
 everybody                         GET    /.well-known/ssf-configuration
 everybody                         GET    /favicon.ico
+everybody                         POST   /bound-session
+everybody                         POST   /bound-session/renew
 everybody                         GET    /health
 everybody                         GET    /health/live
 everybody                         GET    /health/ready

@@ -19,14 +19,24 @@ from adapters.postgres.identity.proofs.login_events import log_login, login_para
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.parts import PROFILE, SESSION_LIVES, ending_codes, profile, revoking, tells_more
 from adapters.postgres.statements import Transaction, ask, ask_in_order, first
-from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_caller, digests
+from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_caller, shown_cookies
 from adapters.postgres.tenancy.members import owners
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, counts_for
 from core.domain.federation.saml.configurations import AcsEndpoint, Certificate, Configuration, Signer
 from core.domain.federation.saml.messages import MOST_EXCHANGES, RememberedRequest, SamlExchange
 from core.domain.federation.saml.sign_in import Meeting, SamlSubject
 from core.domain.formats import Json
-from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId, first_id
+from core.domain.identifiers import (
+    BoundKeyId,
+    FlowId,
+    OrganizationId,
+    SamlCertificateId,
+    SamlSessionId,
+    ServiceId,
+    SessionId,
+    UserId,
+    first_id,
+)
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, unclaimed_digest
 from core.domain.identity.login_events import SIGN_IN_TOPIC
@@ -578,12 +588,12 @@ class PostgresSaml:
         return None if row is None else await self._met(row)
 
     async def meet_in_browser(
-        self, organization_slug: str, service_slug: str, browser_session: bytes | None
+        self, organization_slug: str, service_slug: str, browser_session: bytes | None, bound: BoundKeyId | None
     ) -> tuple[Meeting | None, Caller | None]:
         parameters = {
             "organization": storable_text(organization_slug),
             "slug": storable_text(service_slug),
-            "digests": digests([] if browser_session is None else [browser_session]),
+            **shown_cookies([] if browser_session is None else [(browser_session, bound)]),
         }
         (row,) = await ask_in_order(self._pool, _columns, _MEET_IN_BROWSER, parameters)
         return await self._met(row[BROWSER_COLUMNS:]), browser_caller(row[:BROWSER_COLUMNS])
@@ -613,8 +623,8 @@ class PostgresSaml:
         parameters = {"id": flow, "browser_digest": browser_digest, "unclaimed": unclaimed_digest(flow), "becomes": becomes}
         return bool(await ask(self._pool, IdRow, _CLAIM, parameters))
 
-    async def was_in(self, browser_session: bytes, people: Collection[UserId]) -> bool:
-        return bool(await ask(self._pool, IdRow, _WAS_IN, {"digest": browser_session, "people": list(people)}))
+    async def was_in(self, browser_session: bytes, bound: BoundKeyId | None, people: Collection[UserId]) -> bool:
+        return bool(await ask(self._pool, IdRow, _WAS_IN, {"digest": browser_session, "bound": bound, "people": list(people)}))
 
     async def waiting(self, flow: FlowId) -> ServiceName | None:
         rows = await ask(self._pool, _Waiting, _WAITING, {"id": flow, "unclaimed": unclaimed_digest(flow)})
@@ -742,6 +752,7 @@ _WAS_IN: Final = """
       from browser_sessions
       join sessions on sessions.id = browser_sessions.session_id
      where browser_sessions.digest = %(digest)s and sessions.user_id = any (%(people)s::uuid[])
+       and (browser_sessions.bound_to is null or browser_sessions.bound_to = %(bound)s::uuid)
        and coalesce(sessions.revoked_at > now() - interval '15 minutes', true)
 """
 

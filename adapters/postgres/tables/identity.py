@@ -311,6 +311,28 @@ TABLES: Final = (
         forgotten=WITH_SESSIONS,
     ),
     Table(
+        "bound_keys",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(
+            plain("The public half of a key in a browser. A browser makes another one for each installation", "public_key"),
+            plain(WORD, "algorithm"),
+            plain("What a browser has to sign. It opens nothing", "challenge", "former_challenge"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=THE_INSTALLATIONS,
+        until="with the last session that is bound to them",
+        ages=(
+            # A day: a session that begins while the cookie of the key still counts is bound to it.
+            Age(
+                "BoundKeysOfNobody",
+                "created_at < now() - interval '1 day'"
+                " and not exists (select from browser_sessions where browser_sessions.bound_to = bound_keys.id)",
+                oldest_first="created_at",
+            ),
+        ),
+    ),
+    Table(
         "browser_sessions",
         opens=CredentialKind.SESSION,
         whose=Whose(

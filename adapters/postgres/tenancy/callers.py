@@ -17,7 +17,7 @@ from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.roles import RELATIONS_OF_MEMBER
 from adapters.postgres.ties import counts_for, is_listed
-from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import BoundKeyId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import Proved
 from core.domain.languages import Language
@@ -32,7 +32,8 @@ _MOST_BROWSERS: Final = 10
 
 _Presented = tuple[SessionId, UserId]
 _Visit = tuple[SessionId, UserId, str]
-_BrowserVisit = tuple[bytes, str]
+_ShownCookie = tuple[bytes, BoundKeyId | None]
+_BrowserVisit = tuple[bytes, BoundKeyId | None, str]
 
 
 class _Caller(NamedTuple):
@@ -169,21 +170,27 @@ class PostgresCallers:
     async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         return await self._members.find((session, user, slug))
 
-    async def find_browser(self, digest: bytes) -> Caller | None:
-        return await self._browsers.find(digest)
+    async def find_browser(self, digest: bytes, bound: BoundKeyId | None) -> Caller | None:
+        return await self._browsers.find((digest, bound))
 
-    async def find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
-        return await self._find_browsers(asked)
+    async def find_browsers(self, asked: Sequence[bytes], bound: BoundKeyId | None) -> Mapping[bytes, Caller]:
+        found = await self._find_browsers([(digest, bound) for digest in asked])
+        return {digest: caller for (digest, _), caller in found.items()}
 
-    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
-        return await self._browser_members.find((digest, slug))
+    async def find_browser_member(
+        self, digest: bytes, slug: str, bound: BoundKeyId | None
+    ) -> tuple[Caller, OrganizationStanding | None] | None:
+        return await self._browser_members.find((digest, bound, slug))
 
-    async def find_acting(self, digest: bytes, opener: bytes) -> Caller | None:
-        rows = await ask_in_order(self._pool, _browser, FIND_ACTING, {"digests": digests([digest]), "openers": digests([opener])})
+    async def find_acting(self, digest: bytes, opener: bytes, bound: BoundKeyId | None) -> Caller | None:
+        parameters = {**shown_cookies([(digest, bound)]), "openers": _digests([opener])}
+        rows = await ask_in_order(self._pool, _browser, FIND_ACTING, parameters)
         return next((browser.of(row) for row, browser in rows), None)
 
-    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
-        parameters = {"digests": digests([digest]), "openers": digests([opener]), "slugs": array_of_texts([slug])}
+    async def find_acting_member(
+        self, digest: bytes, opener: bytes, slug: str, bound: BoundKeyId | None
+    ) -> tuple[Caller, OrganizationStanding | None] | None:
+        parameters = {**shown_cookies([(digest, bound)]), "openers": _digests([opener]), "slugs": array_of_texts([slug])}
         for row, browser, standing, name in await ask_in_order(self._pool, _browser_member, FIND_ACTING_MEMBER, parameters):
             stands = standing.standing(slug)
             return browser.of(row), None if stands is None else replace(stands, organization_name=name)
@@ -226,26 +233,33 @@ class PostgresCallers:
             found[key] = (row.caller(session, user), standing.standing(slug))
         return found
 
-    async def _find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
+    async def _find_browsers(self, asked: Sequence[_ShownCookie]) -> Mapping[_ShownCookie, Caller]:
         found = {}
-        for row, browser in await ask_in_order(self._pool, _browser, FIND_BROWSER, {"digests": digests(asked)}):
+        for row, browser in await ask_in_order(self._pool, _browser, FIND_BROWSER, shown_cookies(asked)):
             found[asked[row.place - 1]] = browser.of(row)
         return found
 
     async def _find_browser_members(
         self, asked: Sequence[_BrowserVisit]
     ) -> Mapping[_BrowserVisit, tuple[Caller, OrganizationStanding | None]]:
-        parameters = {"digests": digests([digest for digest, _ in asked]), "slugs": array_of_texts([slug for _, slug in asked])}
+        cookies = shown_cookies([(digest, bound) for digest, bound, _ in asked])
+        parameters = {**cookies, "slugs": array_of_texts([slug for _, _, slug in asked])}
         found = {}
         for row, browser, standing, name in await ask_in_order(self._pool, _browser_member, FIND_BROWSER_MEMBER, parameters):
-            key = _, slug = asked[row.place - 1]
+            key = _, _, slug = asked[row.place - 1]
             stands = standing.standing(slug)
             found[key] = (browser.of(row), None if stands is None else replace(stands, organization_name=name))
         return found
 
 
-def digests(asked: Iterable[bytes]) -> Any:
-    """The parameter of `FIND_BROWSER`."""
+def shown_cookies(asked: Iterable[_ShownCookie]) -> Mapping[str, Any]:
+    """The parameters of `FIND_BROWSER`: the digest of each cookie, and the key that the browser has shown beside it."""
+    asked = list(asked)
+    bound = array(["NULL" if key is None else key.hex for _, key in asked])
+    return {"digests": _digests(digest for digest, _ in asked), "bound": bound}
+
+
+def _digests(asked: Iterable[bytes]) -> str:
     return array_of_texts([f"\\x{digest.hex()}" for digest in asked])
 
 
@@ -386,13 +400,21 @@ FIND_MEMBER: Final[LiteralString] = f"""
      where {IS_LIVE}
 """
 
+# A session that is bound to a key counts in the browser that has just proved the key, and nowhere else.
+_IN_ITS_BROWSER: Final = "(bound_to is null or bound_to = asked.bound)"
+
 # Finds the sessions that belong to cookies of browsers.
 _BROWSER: Final[LiteralString] = f"""
            sessions.id as session_id, sessions.user_id, sessions.authenticated_by, sessions.proved_at, sessions.second_factor_at,
            sessions.stated_at, sessions.refuses_applications, chosen.slug as chosen_slug, {is_listed("sessions.user_id")} as is_listed
 """
 _BROWSER_SESSION: Final[LiteralString] = f"""
-     cross join lateral (select session_id, chosen_organization from browser_sessions where digest = asked.digest limit 1) as browsers
+     cross join lateral (
+               select session_id, chosen_organization
+                 from browser_sessions
+                where digest = asked.digest and {_IN_ITS_BROWSER}
+                limit 1
+           ) as browsers
      cross join lateral (select * from sessions where id = browsers.session_id limit 1) as sessions
 {ITS_PERSON}
       left join lateral (
@@ -408,32 +430,34 @@ _BROWSER_SESSION: Final[LiteralString] = f"""
 # platform owner in to applications in the person's name.
 _OF_ITS_PERSON: Final[LiteralString] = "sessions.impersonator_id is null"
 # The session counts only in the browser that also has the cookie of the session that it was opened from.
-_OF_THIS_BROWSER: Final[LiteralString] = """
+_OF_THIS_BROWSER: Final[LiteralString] = f"""
            sessions.impersonator_id is not null
        and exists (
                select from browser_sessions as openers
-                where openers.digest = asked.opener and openers.session_id = sessions.parent_id
+                where openers.digest = asked.opener and openers.session_id = sessions.parent_id and {_IN_ITS_BROWSER}
                 offset 0
            )
 """
 
 FIND_BROWSER: Final[LiteralString] = f"""
     select {_CALLER}, {_BROWSER}
-      from unnest((select %(digests)s::bytea[])) with ordinality as asked (digest, place)
+      from unnest((select %(digests)s::bytea[]), (select %(bound)s::uuid[])) with ordinality as asked (digest, bound, place)
 {_BROWSER_SESSION}
      where {IS_LIVE} and {_OF_ITS_PERSON}
 """
 
 FIND_ACTING: Final[LiteralString] = f"""
     select {_CALLER}, {_BROWSER}
-      from unnest((select %(digests)s::bytea[]), (select %(openers)s::bytea[])) with ordinality as asked (digest, opener, place)
+      from unnest((select %(digests)s::bytea[]), (select %(bound)s::uuid[]), (select %(openers)s::bytea[])) with ordinality
+        as asked (digest, bound, opener, place)
 {_BROWSER_SESSION}
      where {IS_LIVE} and {_OF_THIS_BROWSER}
 """
 
 FIND_BROWSER_MEMBER: Final[LiteralString] = f"""
     select {_CALLER}, {_BROWSER}, {_STANDING}, coalesce(wanted.name, '')
-      from unnest((select %(digests)s::bytea[]), (select %(slugs)s::text[])) with ordinality as asked (digest, slug, place)
+      from unnest((select %(digests)s::bytea[]), (select %(bound)s::uuid[]), (select %(slugs)s::text[])) with ordinality
+        as asked (digest, bound, slug, place)
 {_BROWSER_SESSION}
 {_WANTED}
      where {IS_LIVE} and {_OF_ITS_PERSON}
@@ -441,8 +465,8 @@ FIND_BROWSER_MEMBER: Final[LiteralString] = f"""
 
 FIND_ACTING_MEMBER: Final[LiteralString] = f"""
     select {_CALLER}, {_BROWSER}, {_STANDING}, coalesce(wanted.name, '')
-      from unnest((select %(digests)s::bytea[]), (select %(openers)s::bytea[]), (select %(slugs)s::text[])) with ordinality
-        as asked (digest, opener, slug, place)
+      from unnest((select %(digests)s::bytea[]), (select %(bound)s::uuid[]), (select %(openers)s::bytea[]), (select %(slugs)s::text[]))
+           with ordinality as asked (digest, bound, opener, slug, place)
 {_BROWSER_SESSION}
 {_WANTED}
      where {IS_LIVE} and {_OF_THIS_BROWSER}

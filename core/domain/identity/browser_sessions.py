@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import Final
 
 from core.domain.formats import with_parameters
-from core.domain.identifiers import FlowId, OrganizationId, SessionId, UserId
+from core.domain.identifiers import BoundKeyId, FlowId, OrganizationId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.flows import Flow
@@ -54,6 +54,8 @@ class Visit(Frozen):
     """The browser can also make one by itself after a password (conditional create), as the script says."""
     others: Sequence[Caller] = ()
     """The other accounts that are signed in in this browser, the one that was in use last first."""
+    bound: BoundKeyId | None = None
+    """The key that the browser has proved a moment ago. A sign-in binds its session to it."""
 
     @property
     def signed_in(self) -> Sequence[Caller]:

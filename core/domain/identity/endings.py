@@ -537,6 +537,7 @@ SIGNED: Final[Mapping[str, CredentialKind | Because]] = {
         ),
         _OF_A_ROW,
     ),
+    "bound_sessions": Because("it names a key, and counts beside the cookie of a session that is bound to this key"),
     "dpop_nonces": Because("it says how late it is, and counts beside a key and a token"),
     "open_registrations": Because("a client's id that says what its program has said of itself, and proves nothing about its bearer"),
     **dict.fromkeys(

@@ -451,6 +451,8 @@ class OwnSession(Frozen, kw_only=True):
     """A platform owner acts in the person's name in this session."""
     opened_here: bool
     """The session of the person who looks, or a session that it was opened from, or one that was opened from it."""
+    is_bound: bool = False
+    """Its cookie counts in the browser alone that has the key."""
 
 
 class OwnSessionList(Frozen):

@@ -402,6 +402,8 @@ _FURTHER: Final = (
     *_types(
         "Security",
         "security.session.reauthenticated",
+        "security.session.bound",
+        "security.session.proof_refused",
         "security.sign_in_link.created",
         "security.sign_in_link.used",
         "security.passkey.added",

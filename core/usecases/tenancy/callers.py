@@ -7,7 +7,7 @@ from uuid import UUID
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
 from core.domain.formats import Json
-from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identifiers import BoundKeyId, OrganizationId, SessionId, UserId
 from core.domain.identity.browser_sessions import BrowserAccount
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation, require_admitted
 from core.domain.identity.guards.hook_verdicts import NotAskedYet
@@ -105,12 +105,18 @@ class Callers(Frozen):
         return await self._member(replace(caller, authentication_methods=claims.methods), standing, slug, participation, witness)
 
     async def resolve_browser_member(
-        self, token: Token, slug: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None
+        self,
+        token: Token,
+        slug: str,
+        participation: Participation = Participation.ACTIVE,
+        witness: Witness | None = None,
+        *,
+        bound: BoundKeyId | None = None,
     ) -> Member | None:
         """Returns the person behind the cookie of a browser session as a member of this organization. None when the session has ended or
         never existed. Raises the errors of `resolve_member` about the organization.
         """
-        found = await self.lookup.find_browser_member(token.digest(), slug)
+        found = await self.lookup.find_browser_member(token.digest(), slug, bound)
         if found is None:
             return None
         caller, standing = found
@@ -164,21 +170,23 @@ class Callers(Frozen):
         """
         return bool((await self._claims(token, key)).service)
 
-    async def resolve_browser(self, token: Token) -> Caller | None:
-        """Returns the person behind the cookie of a browser session, on the platform. None when the session has ended or never existed."""
-        caller = await self.lookup.find_browser(token.digest())
+    async def resolve_browser(self, token: Token, bound: BoundKeyId | None = None) -> Caller | None:
+        """Returns the person behind the cookie of a browser session, on the platform. None when the session has ended or never existed, or
+        is bound to another key than the one that the browser has proved.
+        """
+        caller = await self.lookup.find_browser(token.digest(), bound)
         if caller is not None:
             self.presence.seen(caller.session, self.clock.now())
         return caller
 
     async def resolve_browser_accounts(
-        self, current: Token | None, others: Sequence[Token]
+        self, current: Token | None, others: Sequence[Token], bound: BoundKeyId | None = None
     ) -> tuple[Caller | None, Sequence[BrowserAccount]]:
         """The person behind the cookie of a browser session, as `resolve_browser` finds them, and the other accounts of the browser that
         are still signed in, each once, in one round trip. A look at the others is no use of their sessions.
         """
         tokens = [*others] if current is None else [current, *others]
-        found = await self.lookup.find_browsers([token.digest() for token in tokens])
+        found = await self.lookup.find_browsers([token.digest() for token in tokens], bound)
         callers = [found.get(token.digest()) for token in tokens]
         caller = None if current is None else callers[0]
         if caller is not None:
@@ -190,23 +198,30 @@ class Callers(Frozen):
                 accounts.append(BrowserAccount(token, other))
         return caller, accounts
 
-    async def resolve_acting(self, token: Token, opener: Token, witness: Witness) -> Caller | None:
+    async def resolve_acting(self, token: Token, opener: Token, witness: Witness, *, bound: BoundKeyId | None = None) -> Caller | None:
         """Returns the person in whose name a platform owner acts in this browser. `opener` is the cookie of the platform owner's own
         session. None when nobody acts any more.
         """
-        caller = await self.lookup.find_acting(token.digest(), opener.digest())
+        caller = await self.lookup.find_acting(token.digest(), opener.digest(), bound)
         if caller is not None:
             await witness(caller, None)
             self.presence.seen(caller.session, self.clock.now())
         return caller
 
     async def resolve_acting_member(
-        self, token: Token, opener: Token, slug: str, participation: Participation, witness: Witness
+        self,
+        token: Token,
+        opener: Token,
+        slug: str,
+        participation: Participation,
+        witness: Witness,
+        *,
+        bound: BoundKeyId | None = None,
     ) -> Member | None:
         """Returns this person as a member of the organization. None when nobody acts any more. Raises the errors of `resolve_member` about
         the organization.
         """
-        found = await self.lookup.find_acting_member(token.digest(), opener.digest(), slug)
+        found = await self.lookup.find_acting_member(token.digest(), opener.digest(), slug, bound)
         if found is None:
             return None
         caller, standing = found

@@ -1,10 +1,10 @@
 """The cookies of the pages, and the check that a form comes from a page of ours.
 
-The cookies are the token of the browser's session, the tokens of the other accounts that are signed in beside it, the secret
-of the browser for all of its flows, the secret of the browser for its set-up links, the ticket of somebody who waits in place of solving a
-puzzle, a mark while somebody waits for the first sign-in to an application, and, while a platform owner acts in somebody's name, the token
-of that session. `device_headers` has the tokens by which Postern
-recognises a device later: cookies for browsers, headers for all other clients.
+The cookies are the token of the browser's session, the tokens of the other accounts that are signed in beside it, the name of the key that
+the browser has registered, the secret of the browser for all of its flows, the secret of the browser for its set-up links, the ticket of
+somebody who waits in place of solving a puzzle, a mark while somebody waits for the first sign-in to an application, and, while a platform
+owner acts in somebody's name, the token of that session. `device_headers` has the tokens by which Postern recognises a device later:
+cookies for browsers, headers for all other clients.
 
 Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
 not read the names without the prefix, so that a page on a neighbouring host, or on http, cannot plant a cookie.
@@ -24,6 +24,7 @@ from typing import Final
 from core.domain.errors import Forbidden
 from core.domain.identity.browser_sessions import MOST_ACCOUNTS
 from core.domain.identity.devices import Remembered
+from core.domain.identity.guards.bound_sessions import ALGORITHMS, COOKIE_LIFETIME, BindingOffer
 from core.domain.identity.guards.puzzles import WAITED_UNTIL
 from core.domain.secrets import Token
 from entrypoints.http.machinery.answers import DEVICE_TOKEN, Headers
@@ -31,6 +32,7 @@ from entrypoints.http.machinery.calls import DEVICE_COOKIE, DEVICE_TRUST_COOKIE,
 
 SESSION_COOKIE: Final = "postern_session"
 ACCOUNTS_COOKIE: Final = "postern_accounts"
+BOUND_COOKIE: Final = "postern_bound"
 FLOW_COOKIE: Final = "postern_flow"
 ACTING_COOKIE: Final = "postern_acting"
 SETUP_COOKIE: Final = "postern_setup"
@@ -38,12 +40,15 @@ LOOK_COOKIE: Final = "postern_look"
 WAITING_COOKIE: Final = "postern_waiting"
 AWAITS_COOKIE: Final = "postern_awaits"
 LOOKS: Final = ("light", "dark")
+REGISTRATION: Final = "/bound-session"
+"""Where browsers register the keys of their bound sessions."""
 # The format of the tokens that `Secrets.token` makes.
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43}")
 # Browsers keep no cookie for longer than 400 days (RFC 6265bis section 5.5).
 _LONGEST: Final = timedelta(days=400)
 # The ticket of somebody who waits in place of solving a puzzle, as the key ring seals it.
 _TICKET: Final = re.compile(rb"[A-Za-z0-9_-]{1,400}")
+_BOUND: Final = re.compile(rb"[A-Za-z0-9_.-]{1,200}")
 _AWAITS: Final = "yes"
 # Longer than any set-up link lives.
 _OF_SETUP: Final = timedelta(days=30)
@@ -69,6 +74,32 @@ def keep_others(tokens: Sequence[Token], base_url: str) -> Headers:
     """Set the cookie of the other accounts. Without any, the browser forgets the cookie."""
     lasts = f"; Max-Age={int(_LONGEST.total_seconds())}" if tokens else "; Max-Age=0"
     return (_cookie(ACCOUNTS_COOKIE, ".".join(token.reveal() for token in tokens), lasts, base_url),)
+
+
+def bound_cookie(request: Request, base_url: str) -> Token | None:
+    """The cookie that names the key of the browser. Sessions that are bound to the key count with it alone."""
+    given = request.cookies.get(_name(BOUND_COOKIE, base_url).encode())
+    return Token(given.decode("ascii")) if given is not None and _BOUND.fullmatch(given) else None
+
+
+def keep_bound(cookie: Token, base_url: str) -> Headers:
+    return (_cookie(BOUND_COOKIE, cookie.reveal(), f"; Max-Age={int(COOKIE_LIFETIME.total_seconds())}", base_url),)
+
+
+def forget_bound(request: Request, base_url: str) -> Headers:
+    """After a sign-out: with its next request, the browser asks whether anything is bound to its key."""
+    return () if bound_cookie(request, base_url) is None else (_cookie(BOUND_COOKIE, "", "; Max-Age=0", base_url),)
+
+
+def offer_binding(offer: BindingOffer, base_url: str) -> Headers:
+    """Offers the browser to register a key for the session that has just begun (section "Secure-Session-Registration" of the draft)."""
+    said = f'({" ".join(ALGORITHMS)});path="{REGISTRATION}";challenge="{offer.challenge}"'
+    return ((b"secure-session-registration", said.encode()), *keep_bound(offer.cookie, base_url))
+
+
+def bound_credential(base_url: str) -> tuple[str, str]:
+    """Name and attributes of this cookie. A browser compares them with those of the cookie that it has."""
+    return _name(BOUND_COOKIE, base_url), _attributes(base_url)
 
 
 def flow_secret(request: Request, base_url: str) -> Token | None:
@@ -157,8 +188,12 @@ def _read(request: Request, cookie: str, base_url: str) -> Token | None:
 
 
 def _cookie(cookie: str, value: str, lasts: str, base_url: str) -> tuple[bytes, bytes]:
+    return b"set-cookie", f"{_name(cookie, base_url)}={value}{lasts}; {_attributes(base_url)}".encode()
+
+
+def _attributes(base_url: str) -> str:
     secure = "; Secure" if base_url.startswith("https://") else ""
-    return b"set-cookie", f"{_name(cookie, base_url)}={value}{lasts}; Path=/; HttpOnly; SameSite=Lax{secure}".encode()
+    return f"Path=/; HttpOnly; SameSite=Lax{secure}"
 
 
 def device_headers(remembered: Remembered, base_url: str) -> Headers:

@@ -21,13 +21,15 @@ from core.domain.errors import (
     SecondFactorRequired,
     TermsRequired,
 )
+from core.domain.identifiers import BoundKeyId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import form_token
+from core.domain.identity.guards.bound_sessions import ShownBinding
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import SeeOther
-from entrypoints.http.machinery.browser_cookies import acting_token, flow_secret, other_tokens, session_token
+from entrypoints.http.machinery.browser_cookies import acting_token, bound_cookie, flow_secret, other_tokens, session_token
 from entrypoints.http.machinery.callers import WHILE_IMPERSONATING, CallerRule, MemberRule, SecurityScheme, SessionRule, witness_of
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.fields import Line
@@ -158,7 +160,7 @@ class _Browser:
         if self._around:
             return await look_around(request, postern)
         token = session_token(request, postern.foundation.public_url)
-        request.caller = None if token is None else await postern.tenancy.callers.resolve_browser(token)
+        request.caller = None if token is None else await postern.tenancy.callers.resolve_browser(token, await bound_key(request, postern))
         return request.caller
 
     def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:  # noqa: ARG002 - `_InFlow` needs it
@@ -179,12 +181,23 @@ class _Browser:
 async def look_around(request: Request, postern: Postern) -> Caller | None:
     """Finds the person in the browser, and the other accounts that are signed in there."""
     base_url = postern.foundation.public_url
-    token, others = session_token(request, base_url), other_tokens(request, base_url)
+    token, others, bound = session_token(request, base_url), other_tokens(request, base_url), await bound_key(request, postern)
     if others:
-        request.caller, request.others = await postern.tenancy.callers.resolve_browser_accounts(token, others)
+        request.caller, request.others = await postern.tenancy.callers.resolve_browser_accounts(token, others, bound)
     else:
-        request.caller, request.others = None if token is None else await postern.tenancy.callers.resolve_browser(token), ()
+        request.caller, request.others = None if token is None else await postern.tenancy.callers.resolve_browser(token, bound), ()
     return request.caller
+
+
+async def bound_key(request: Request, postern: Postern) -> BoundKeyId | None:
+    """The key that this browser has proved within the last ten minutes, as its second cookie says. None without that cookie."""
+    shown = await shown_binding(request, postern)
+    return None if shown is None else shown.key
+
+
+async def shown_binding(request: Request, postern: Postern) -> ShownBinding | None:
+    given = bound_cookie(request, postern.foundation.public_url)
+    return None if given is None else await postern.identity.bound_sessions.shown(given)
 
 
 class _SigningOut(_Browser):
@@ -256,7 +269,10 @@ def _acting_cookies(request: Request, postern: Postern) -> tuple[Token, Token] |
 
 async def _acting(request: Request, postern: Postern) -> Caller | None:
     cookies = _acting_cookies(request, postern)
-    return None if cookies is None else await postern.tenancy.callers.resolve_acting(*cookies, witness_of(request, postern))
+    if cookies is None:
+        return None
+    witness, bound = witness_of(request, postern), await bound_key(request, postern)
+    return await postern.tenancy.callers.resolve_acting(*cookies, witness, bound=bound)
 
 
 class _BrowserMember(_SignedIn):
@@ -289,12 +305,12 @@ class _BrowserMember(_SignedIn):
         if token is None:
             return None
         slug, participation, witness = request.path_values["org_slug"], self.of.admitted.participation, witness_of(request, postern)
-        acting = acting_token(request, postern.foundation.public_url)
+        acting, bound = acting_token(request, postern.foundation.public_url), await bound_key(request, postern)
         if acting is not None:
-            member = await postern.tenancy.callers.resolve_acting_member(acting, token, slug, participation, witness)
+            member = await postern.tenancy.callers.resolve_acting_member(acting, token, slug, participation, witness, bound=bound)
             if member is not None:
                 return member
-        return await postern.tenancy.callers.resolve_browser_member(token, slug, participation, witness)
+        return await postern.tenancy.callers.resolve_browser_member(token, slug, participation, witness, bound=bound)
 
 
 class _BrowserPerson(_SignedInOrActing):

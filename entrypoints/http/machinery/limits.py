@@ -72,6 +72,9 @@ PAGE_SIGN_INS = RateLimit("page_sign_ins", burst=50, seconds_per_request=6)
 USER_CODES = RateLimit("user_codes", burst=20, seconds_per_request=6)
 # Steps on the pages that check no secret, but write to the database.
 PAGE_STEPS = RateLimit("page_steps", burst=400, seconds_per_request=0.2)
+# Registrations and renewals of bound sessions: two requests each ten minutes of a browser in use. A whole office stands behind one address,
+# and whoever meets this limit keeps session and key: the browser asks again with its next request.
+BOUND_SESSIONS = RateLimit("bound_sessions", burst=2000, seconds_per_request=0.05)
 # What the console suggests while somebody types: a request for each pause between two letters. It has a bucket of its own, so that whoever
 # types much may still send forms.
 SUGGESTIONS = RateLimit("suggestions", burst=600, seconds_per_request=0.1)
@@ -103,6 +106,7 @@ POLICIES = (
     MANAGEMENT_KEYS,
     PAGE_SIGN_INS,
     PAGE_STEPS,
+    BOUND_SESSIONS,
     SUGGESTIONS,
     USER_CODES,
 )

@@ -51,10 +51,11 @@ from entrypoints.http.machinery.browser_cookies import (
     keep_flow_secret,
     keep_others,
     keep_session,
+    offer_binding,
     other_tokens,
     session_token,
 )
-from entrypoints.http.machinery.browsers import HOME, SIGN_IN, OtherAccount, place_of, proof_page
+from entrypoints.http.machinery.browsers import HOME, SIGN_IN, OtherAccount, bound_key, place_of, proof_page, shown_binding
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages import shipped_pages
@@ -196,12 +197,13 @@ def speak_as_asked(call: AnyCall, flow: Flow) -> None:
     call.speak_for(flow.branding)
 
 
-def visit(call: AnyCall, postern: Postern, flow: Flow, *, makes_passkeys: str = "") -> Visit:
+async def visit(call: AnyCall, postern: Postern, flow: Flow, *, makes_passkeys: str = "") -> Visit:
     """`makes_passkeys`: whether the browser can make passkeys, as the script of the page has found."""
     makes = bool(makes_passkeys) and postern.identity.passkeys.obstacle is None
     upgrades = makes and makes_passkeys == _CONDITIONAL
     others = [one.caller for one in call.request.others or ()]
-    return Visit(flow, browser_secret(call, postern)[0], call.client, call.request.caller, makes, upgrades, others)
+    browser, bound = browser_secret(call, postern)[0], await bound_key(call.request, postern)
+    return Visit(flow, browser, call.client, call.request.caller, makes, upgrades, others, bound)
 
 
 def accounts_here(call: AnyCall, postern: Postern) -> Sequence[BrowserAccount]:
@@ -288,7 +290,8 @@ async def even_twice(
 async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: SignedInBrowser) -> Page:
     """The answer to the last form of a sign-in: the browser gets its cookies, and the flow continues."""
     base_url = postern.foundation.public_url
-    caller = browser.caller or await postern.tenancy.callers.resolve_browser(browser.token)
+    shown = await shown_binding(call.request, postern)
+    caller = browser.caller or await postern.tenancy.callers.resolve_browser(browser.token, None if shown is None else shown.key)
     if caller is None:
         # The session has ended between the sign-in and this look-up.
         raise Unauthorized
@@ -296,6 +299,9 @@ async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: Signed
     call.request.caller = caller
     if browser.remembered is not None:
         headers += device_headers(browser.remembered, base_url)
+    offer = await postern.identity.bound_sessions.offer(caller.session, shown)
+    if offer is not None:
+        headers += offer_binding(offer, base_url)
     # The browser keeps its new session, even if the flow fails from here on.
     call.request.handed_over = headers
     now = browser.flow or await flow_of(call, postern, str(flow.id))

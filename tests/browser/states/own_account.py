@@ -142,12 +142,13 @@ def _session(number: int, **values: Any) -> Thing:
         "last_seen_at": NOW - timedelta(minutes=3),
         "created_at": _YESTERDAY,
         "opened_here": False,
+        "is_bound": False,
     }
     return Thing(**{**usual, **values})
 
 
 _SESSIONS: Final = [
-    _session(1),
+    _session(1, is_bound=True),
     _session(2, service="Timesheets", organization="Acme Metals", opened_here=True),
     _session(3, organization=ENDLESS.name, device_name="", location=_NOWHERE),
     _session(4, service="الفواتير", organization=FROM_THE_RIGHT.name),

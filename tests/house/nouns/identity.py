@@ -69,7 +69,12 @@ IDENTITY: Final = (
         of=Session,
         id=ids.SessionId,
         table="sessions",
-        parts={"refresh_tokens": "what renews it", "browser_sessions": "the cookie of one in a browser"},
+        parts={
+            "refresh_tokens": "what renews it",
+            "browser_sessions": "the cookie of one in a browser",
+            "bound_keys": "the key that such a cookie is bound to",
+        },
+        part_ids=(ids.BoundKeyId,),
         at="/api/user/sessions",
         events=("security.session", "security.sessions"),
         page="/ui/sessions",

@@ -524,7 +524,8 @@ class World:
                 if place is scene.shop:
                     self._put("saml_sessions", session_id=session.session, service_id=scene.shop.id, name_id="n", name_id_format="f")
         browser = self._tenants.session(self.bob).session
-        self._put("browser_sessions", session_id=browser, chosen_organization=org)
+        key = self._put("bound_keys", algorithm="ES256", public_key="{}", created_at="now")
+        self._put("browser_sessions", session_id=browser, chosen_organization=org, bound_to=key)
         self._put("directory_sessions", session_id=browser, upstream_provider_id=ids["upstream_providers"])
         for person, is_member, is_away in ((self.ada, True, False), (self.bob, True, False), (self.dan, False, True)):
             self._put(

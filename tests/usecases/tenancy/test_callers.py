@@ -10,7 +10,7 @@ import pytest
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenExpired, TokenInvalid, Unauthorized
 from core.domain.formats import Json
-from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identifiers import BoundKeyId, OrganizationId, SessionId, UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation
 from core.domain.identity.guards.hook_verdicts import AskingDoor, HookVerdict
 from core.domain.mail import Email
@@ -58,25 +58,31 @@ class CallerPorts:
         caller = await self.find(session, user)
         return None if caller is None else (caller, self.standing)
 
-    async def find_browser(self, digest: bytes) -> Caller | None:
+    async def find_browser(self, digest: bytes, bound: BoundKeyId | None) -> Caller | None:
+        assert bound is None
         assert digest == Token("cookie").digest()
         return await self.find(SessionId(SESSION), UserId(USER))
 
-    async def find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
-        found = [await self.find_browser(digest) for digest in asked]
+    async def find_browsers(self, asked: Sequence[bytes], bound: BoundKeyId | None) -> Mapping[bytes, Caller]:
+        found = [await self.find_browser(digest, bound) for digest in asked]
         return {digest: caller for digest, caller in zip(asked, found, strict=True) if caller is not None}
 
-    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_browser_member(
+        self, digest: bytes, slug: str, bound: BoundKeyId | None
+    ) -> tuple[Caller, OrganizationStanding | None] | None:
+        assert bound is None
         assert digest == Token("cookie").digest()
         return await self.find_member(SessionId(SESSION), UserId(USER), slug)
 
-    async def find_acting(self, digest: bytes, opener: bytes) -> Caller | None:
+    async def find_acting(self, digest: bytes, opener: bytes, bound: BoundKeyId | None) -> Caller | None:
         assert opener == Token("own").digest()
-        return await self.find_browser(digest)
+        return await self.find_browser(digest, bound)
 
-    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_acting_member(
+        self, digest: bytes, opener: bytes, slug: str, bound: BoundKeyId | None
+    ) -> tuple[Caller, OrganizationStanding | None] | None:
         assert opener == Token("own").digest()
-        return await self.find_browser_member(digest, slug)
+        return await self.find_browser_member(digest, slug, bound)
 
     def seen(self, session: SessionId, at: datetime) -> None:
         self.marks.append((session, at))

@@ -32,7 +32,7 @@ from adapters.postgres.identity.terms import terms_due
 from adapters.postgres.presence import mark
 from adapters.postgres.statements import OnPool, OnTransaction, ask, first, only
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
-from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import BoundKeyId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.browser_sessions import Chosen, FrameAddress
 from core.domain.identity.callers import Impersonation
 from core.domain.identity.devices import located
@@ -364,8 +364,9 @@ returning sessions.id
 class BrowserSessionRows(OnTransaction):
     """Implements `ports.identity.sessions.BrowserSessionStore` in one transaction."""
 
-    async def add(self, digest: bytes, session: SessionId) -> None:
-        await self._transaction.tell_along(_BROWSER_SESSION_ADD, {"digest": digest, "session": session})
+    async def add(self, digest: bytes, session: SessionId, bound: BoundKeyId | None = None) -> None:
+        statement = _BROWSER_SESSION_ADD if bound is None else _ADD_BOUND
+        await self._transaction.tell_along(statement, {"digest": digest, "session": session, "bound": bound})
 
     async def renew(
         self,
@@ -377,6 +378,7 @@ class BrowserSessionRows(OnTransaction):
         *,
         opened_through: UUID | None,
         doors: Doors,
+        bound: BoundKeyId | None = None,
     ) -> bool:
         parameters = {
             "digest": digest,
@@ -386,6 +388,7 @@ class BrowserSessionRows(OnTransaction):
             "methods": list(methods),
             "opened_through": opened_through,
             **door_parameters(doors),
+            "bound": bound,
         }
         return bool(await self._transaction.ask(IdRow, _RENEW, parameters))
 
@@ -395,6 +398,12 @@ class BrowserSessionRows(OnTransaction):
 
 
 _BROWSER_SESSION_ADD: Final = "insert into browser_sessions (digest, session_id) values (%(digest)s, %(session)s)"
+
+# The browser may have been offered a key that it has not registered: then the session is bound to nothing.
+_OFFERED: Final = "(select id from bound_keys where id = %(bound)s::uuid)"
+_ADD_BOUND: Final[LiteralString] = f"""
+    insert into browser_sessions (digest, session_id, bound_to) values (%(digest)s, %(session)s, {_OFFERED})
+"""
 
 # A method that the person has once used stays.
 _RENEW: Final[LiteralString] = f"""
@@ -424,7 +433,7 @@ _RENEW: Final[LiteralString] = f"""
           returning id
          )
   update browser_sessions
-     set digest = %(digest)s
+     set digest = %(digest)s, bound_to = coalesce(bound_to, {_OFFERED})
     from proved
    where browser_sessions.session_id = proved.id
 returning proved.id
@@ -497,7 +506,8 @@ _COLUMNS: Final = f"""
     sessions.id, sessions.created_at, sessions.last_seen_at, least(sessions.expires_at, sessions.ends_at) as ends_at,
     devices.id as device, devices.name as device_name, devices.last_country as country, devices.last_city as city,
     organizations.name as organization, services.name as service, sessions.impersonator_id is not null as impersonated,
-    sessions.id = any (array({LINE})) as opened_here
+    sessions.id = any (array({LINE})) as opened_here,
+    exists (select from browser_sessions where session_id = sessions.id and bound_to is not null) as is_bound
 """
 
 _NAMES: Final = """

@@ -37,7 +37,16 @@ from core.domain.federation.saml.sign_in import (
     stated_class,
     told,
 )
-from core.domain.identifiers import ConsentId, LoginEventId, SamlCertificateId, SamlExchangeId, SamlSessionId, ServiceId, SessionId
+from core.domain.identifiers import (
+    BoundKeyId,
+    ConsentId,
+    LoginEventId,
+    SamlCertificateId,
+    SamlExchangeId,
+    SamlSessionId,
+    ServiceId,
+    SessionId,
+)
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
@@ -212,10 +221,10 @@ class SamlVisits(Frozen):
     presence: Presence[SessionId]
     system: System
 
-    async def meet(self, place: ServiceName, browser: Token | None) -> Met:
-        """The service and the caller, for a request of a browser with this session's cookie, in one round trip."""
+    async def meet(self, place: ServiceName, browser: Token | None, bound: BoundKeyId | None = None) -> Met:
+        """The service and the caller, for a request of a browser with this session's cookie that has proved this key, in one round trip."""
         digest = None if browser is None else browser.digest()
-        meeting, caller = await self.lookup.meet_in_browser(place.organization, place.service, digest)
+        meeting, caller = await self.lookup.meet_in_browser(place.organization, place.service, digest, bound)
         if caller is not None:
             self.presence.seen(caller.session, self.system.clock.now())
         return Met(meeting, caller)

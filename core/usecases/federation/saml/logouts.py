@@ -17,7 +17,7 @@ from core.domain.federation.saml.messages import (
     restored,
 )
 from core.domain.federation.saml.sign_in import goes_by, may_be_persistent, may_be_transient
-from core.domain.identifiers import FlowId, SamlSessionId, ServiceId, SessionId, UserId
+from core.domain.identifiers import BoundKeyId, FlowId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.identity.browser_sessions import MOST_FRAMES, FrameAddress, frames
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -190,7 +190,7 @@ class SamlLogouts(Frozen):
             raise FlowOver
         return await self._next(flow, restored(flow.request))
 
-    async def claim(self, id_: FlowId, browser: Token, session: Token | None) -> Next:
+    async def claim(self, id_: FlowId, browser: Token, session: Token | None, bound: BoundKeyId | None = None) -> Next:
         """Continues a sign-out that the form of another site began. The first browser that brings the flow's id owns the flow. If another
         person uses this browser, the other service providers get no request. Raises `FlowOver`.
         """
@@ -198,7 +198,7 @@ class SamlLogouts(Frozen):
         if flow is None or flow.completed_at is not None or not await self.lookup.claim(id_, browser.digest(), id_):
             raise FlowOver
         route = restored(flow.request)
-        if session is None or not await self.lookup.was_in(session.digest(), route.people):
+        if session is None or not await self.lookup.was_in(session.digest(), bound, route.people):
             route = route.abandoned()
             async with self.unit_of_work() as uow:
                 await uow.saml.keep_logout(flow.id, route.stored())

@@ -37,7 +37,7 @@ from core.domain.federation.saml.sign_in import (
     told_by_assertion,
     unasked,
 )
-from core.domain.identifiers import FlowId, SessionId, UserId
+from core.domain.identifiers import BoundKeyId, FlowId, SessionId, UserId
 from core.domain.identity.callers import Caller, members_only
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, claimed_id, unclaimed_digest
@@ -100,9 +100,9 @@ class SamlSignIn(Frozen):
     issuer: str
     system: System
 
-    async def meet(self, place: ServiceName, browser: Token | None) -> Met:
-        """The service and the caller, for a request of a browser with this session's cookie, in one round trip."""
-        return await self.visits.meet(place, browser)
+    async def meet(self, place: ServiceName, browser: Token | None, bound: BoundKeyId | None = None) -> Met:
+        """The service and the caller, for a request of a browser with this session's cookie that has proved this key, in one round trip."""
+        return await self.visits.meet(place, browser, bound)
 
     async def arrive(self, met: Met, envelope: Envelope, client: Client, *, waits: bool = False, others: Sequence[Caller] = ()) -> Outcome:
         """Takes a request that a browser brings. If the person has to do something first, `begin` keeps the request. With `waits`, the

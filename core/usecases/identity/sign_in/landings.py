@@ -400,6 +400,7 @@ class _InBrowser(Frozen):
             arrived.authenticated_by,
             opened_through=own_provider_of(arrived.upstream),
             doors=arrived.doors,
+            bound=self.visit.bound,
         )
         return session if renewed else None
 
@@ -415,7 +416,7 @@ class _InBrowser(Frozen):
             factor=arrived.factor,
             doors=arrived.doors,
         )
-        await uow.browser_sessions.add(self.token.digest(), session.id)
+        await uow.browser_sessions.add(self.token.digest(), session.id, self.visit.bound)
         return session
 
 

@@ -28,7 +28,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.machinery.answers import SELF, Answer, NoBody, PagePolicy, redirect
 from entrypoints.http.machinery.browser_cookies import other_tokens
-from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN, bound_key
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import NotAsDeclared, Refused
@@ -225,7 +225,7 @@ async def _other_accounts(call: AnyCall, postern: Postern, hint: str | None) -> 
     tokens = other_tokens(call.request, postern.foundation.public_url)
     if not tokens or (caller is not None and hint is not None and caller.email.key == Email(hint.strip()).key):
         return ()
-    _, found = await postern.tenancy.callers.resolve_browser_accounts(None, tokens)
+    _, found = await postern.tenancy.callers.resolve_browser_accounts(None, tokens, await bound_key(call.request, postern))
     return [one.caller for one in found if caller is None or one.caller.user != caller.user]
 
 

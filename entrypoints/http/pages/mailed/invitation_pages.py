@@ -29,7 +29,7 @@ from core.domain.tenancy.invitations import InvitationOffer, InvitationStatus
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import session_token
-from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_to
+from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_key, bound_to
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
@@ -210,7 +210,7 @@ def _place(offer: InvitationOffer) -> str:
 
 async def _signed_in_here(call: AnyCall, postern: Postern) -> UserId | None:
     token = session_token(call.request, postern.foundation.public_url)
-    caller = None if token is None else await postern.tenancy.callers.resolve_browser(token)
+    caller = None if token is None else await postern.tenancy.callers.resolve_browser(token, await bound_key(call.request, postern))
     return None if caller is None else caller.user
 
 
@@ -258,7 +258,7 @@ async def _signed_in(call: AnyCall, postern: Postern, offer: InvitationOffer, fo
     flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, wanted, email=email.address)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_password(
-            visit(call, postern, flow, makes_passkeys=form.makes_passkeys), email, form.password
+            await visit(call, postern, flow, makes_passkeys=form.makes_passkeys), email, form.password
         )
     except ProviderRequired as refusal:
         return await at_provider(call, postern, flow, refusal)

@@ -112,7 +112,7 @@ async def send_newcomer_code(call: Call[NewcomerCodeForm, None, None, Caller | N
     try:
         code = read_code(call.body.code)
         arrival = await postern.identity.newcomers.make(flow, code, call.client)
-        entered = await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), code, arrival)
+        entered = await postern.identity.browser_sessions.sign_in_with_proof(await visit(call, postern, flow), code, arrival)
     except FlowOver:
         return await once_over(call, postern, await flow_of(call, postern, call.body.flow))
     except (UpstreamRefused, ProviderOff, UnknownProvider, ProviderRequired, Unauthorized) as refusal:

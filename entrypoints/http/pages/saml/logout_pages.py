@@ -20,8 +20,8 @@ from core.frozen import replace
 from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, FramedLogout, Next, OnwardInBrowser, ServiceMessage
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import forget_session, keep_others, other_tokens, session_token
-from entrypoints.http.machinery.browsers import ACCOUNTS, BROWSER_OR_NOBODY, SIGN_IN
+from entrypoints.http.machinery.browser_cookies import forget_bound, forget_session, keep_others, other_tokens, session_token
+from entrypoints.http.machinery.browsers import ACCOUNTS, BROWSER_OR_NOBODY, SIGN_IN, bound_key
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Parameter, ServicePath
@@ -136,7 +136,7 @@ async def sign_out_here(
         flow = await logouts.begun(browser)
     base_url = postern.foundation.public_url
     # A request of another site's page brings no cookie. Its browser keeps its session cookie.
-    headers = () if session_token(call.request, base_url) is None else forget_session(base_url)
+    headers = () if session_token(call.request, base_url) is None else (*forget_session(base_url), *forget_bound(call.request, base_url))
     return (None, headers) if flow is None else (f"{_SIGN_OUT_ONWARD}?flow={flow.id}", (*headers, *kept))
 
 
@@ -155,6 +155,7 @@ async def _sign_accounts_out(
     present, others = session_token(request, base_url), other_tokens(request, base_url)
     if present is not None and present.reveal() in left:
         headers = (*headers, *forget_session(base_url))
+    headers = (*headers, *forget_bound(request, base_url))
     if any(token.reveal() in left for token in others):
         headers = (*headers, *keep_others([token for token in others if token.reveal() not in left], base_url))
     return onward, headers
@@ -179,7 +180,8 @@ async def _claimed(call: Call[None, FlowLink, None, Caller | None], postern: Pos
         flow = FlowId(UUID(call.query.flow))
     except ValueError:
         raise FlowOver from None
-    return led_on(call, postern, await postern.federation.saml_logouts.claim(flow, browser, session), headers)
+    bound = await bound_key(call.request, postern)
+    return led_on(call, postern, await postern.federation.saml_logouts.claim(flow, browser, session, bound), headers)
 
 
 def led_on(call: AnyCall, postern: Postern, outcome: Next, headers: Headers = ()) -> Page:

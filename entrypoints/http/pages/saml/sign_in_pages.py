@@ -31,6 +31,7 @@ from entrypoints.http.machinery.browsers import (
     BROWSER_WITH_OTHERS,
     SIGN_IN,
     BoundForm,
+    bound_key,
     look_around,
 )
 from entrypoints.http.machinery.callers import ANYONE
@@ -267,7 +268,7 @@ async def own_caller(request: Request, postern: Postern) -> Caller | None:
     site.
     """
     token = session_token(request, postern.foundation.public_url)
-    request.caller = None if token is None else await postern.tenancy.callers.resolve_browser(token)
+    request.caller = None if token is None else await postern.tenancy.callers.resolve_browser(token, await bound_key(request, postern))
     return request.caller
 
 
@@ -305,7 +306,8 @@ async def to_consent(call: AnyCall, postern: Postern, unfinished: UnfinishedSaml
 
 async def _met(call: AnyCall, postern: Postern, path: ServicePath, browser: Token | None) -> Met:
     """The service, and the person in the browser. From here on this person is the caller of the HTTP request."""
-    met = await postern.federation.saml_sign_in.meet(ServiceName(path.org_slug, path.service_slug), browser)
+    bound = None if browser is None else await bound_key(call.request, postern)
+    met = await postern.federation.saml_sign_in.meet(ServiceName(path.org_slug, path.service_slug), browser, bound)
     if other_tokens(call.request, postern.foundation.public_url):
         await look_around(call.request, postern)
     call.request.caller = met.caller

@@ -73,7 +73,7 @@ async def sign_in_with_own_passkey(call: Call[PlaceForm, None, None, Caller | No
         flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, Wanted())
     try:
         given = read(form.credential, AssertionCredential).assertion()
-        entered = await postern.identity.browser_sessions.sign_in_with_passkey(visit(call, postern, flow), given)
+        entered = await postern.identity.browser_sessions.sign_in_with_passkey(await visit(call, postern, flow), given)
     except FlowOver:
         return await once_over(call, postern, flow)
     except ProviderRequired as refusal:
@@ -103,7 +103,7 @@ async def send_passkey(call: Call[PasskeyForm, None, None, Caller | None], poste
     text = shipped_pages().text(call.language)
     try:
         given = read(form.credential, AssertionCredential).assertion()
-        entered = await postern.identity.browser_sessions.sign_in_with_second_factor(visit(call, postern, flow), given)
+        entered = await postern.identity.browser_sessions.sign_in_with_second_factor(await visit(call, postern, flow), given)
     except SignInEnded as refusal:
         return Answer(password_page(call, postern, flow, flow.email, {"": in_words(refusal, text)}), 400)
     except FlowOver:

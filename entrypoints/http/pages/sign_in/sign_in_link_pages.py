@@ -119,7 +119,7 @@ async def use_sign_in_link(call: Call[LinkForm, None, None, Caller | None], post
     form = call.body
     flow = await flow_of(call, postern, form.flow)
     try:
-        entered = await postern.identity.browser_sessions.sign_in_with_link(visit(call, postern, flow), form.token)
+        entered = await postern.identity.browser_sessions.sign_in_with_link(await visit(call, postern, flow), form.token)
     except FlowOver:
         # The flow was signed in by another way, perhaps by another person than the button names.
         link = await postern.identity.sign_in_links.look(form.token)
@@ -179,7 +179,9 @@ async def send_mailed_code(call: Call[MailedCodeForm, None, None, Caller | None]
 
 async def _sign_in(call: AnyCall, postern: Postern, flow: Flow, code: Secret) -> Page:
     try:
-        entered = await postern.identity.browser_sessions.sign_in_with_mailed_code(visit(call, postern, flow), Email(flow.email), code)
+        entered = await postern.identity.browser_sessions.sign_in_with_mailed_code(
+            await visit(call, postern, flow), Email(flow.email), code
+        )
     except FlowOver:
         return await once_over(call, postern, flow)
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)

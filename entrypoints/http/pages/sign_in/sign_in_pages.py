@@ -186,7 +186,7 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         if flow.signed_in_at is None:
             await asked.check(form)
         entered = await postern.identity.browser_sessions.sign_in_with_password(
-            visit(call, postern, flow, makes_passkeys=form.makes_passkeys), Email(form.email), form.password
+            await visit(call, postern, flow, makes_passkeys=form.makes_passkeys), Email(form.email), form.password
         )
     except FlowOver:
         return await once_over(call, postern, flow)
@@ -290,7 +290,7 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
     flow = await flow_of(call, postern, form.flow)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_second_factor(
-            visit(call, postern, flow, makes_passkeys=form.makes_passkeys), form.code, trust_device=bool(form.trust_device)
+            await visit(call, postern, flow, makes_passkeys=form.makes_passkeys), form.code, trust_device=bool(form.trust_device)
         )
     except SignInEnded as refusal:
         # The flow still has the address, but the first proof no longer counts.

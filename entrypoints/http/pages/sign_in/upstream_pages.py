@@ -278,7 +278,7 @@ async def _again(
         return redirect(used.led_to, 302)
     speak_as_asked(call, flow)
     try:
-        entered = await postern.identity.browser_sessions.sign_in_once_more(visit(call, postern, flow), Secret(state.reveal()))
+        entered = await postern.identity.browser_sessions.sign_in_once_more(await visit(call, postern, flow), Secret(state.reveal()))
     except FlowOver:
         return await once_over(call, postern, flow)
     return await _onward(call, postern, flow, entered)
@@ -293,7 +293,9 @@ async def _entered(
     try:
         arrival = await proofs.make(taken, vouched, call.client)
         if not await proofs.needs_consent(taken, vouched, arrival):
-            return await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), Secret(state.reveal()), arrival)
+            return await postern.identity.browser_sessions.sign_in_with_proof(
+                await visit(call, postern, flow), Secret(state.reveal()), arrival
+            )
         address = address_again(taken.provider, flow, consent=ASKED)
     except ClientRequired as refusal:
         address = address_again(taken.provider, flow, org=refusal.realm.organization_slug)

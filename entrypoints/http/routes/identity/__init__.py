@@ -5,6 +5,7 @@ from typing import Final
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.identity import (
     accounts,
+    bound_sessions,
     devices,
     identities,
     impersonation,
@@ -18,5 +19,5 @@ from entrypoints.http.routes.identity import (
 )
 
 ROUTES: Final = Endpoints.of(
-    accounts, identities, devices, mfa, own_terms, passkeys, pictures, sign_in, impersonation, mail_budgets, privacy
+    accounts, bound_sessions, identities, devices, mfa, own_terms, passkeys, pictures, sign_in, impersonation, mail_budgets, privacy
 )

@@ -49,6 +49,8 @@ READ: Final[Mapping[str, Mapping[str, str]]] = {
         "browser_sessions_pkey": "select from browser_sessions where digest = %(digest)s",
         # Presence asks which sessions are browsers'. It also serves the cascade when the session goes.
         "browser_sessions_session_id_key": "select from browser_sessions where session_id = %(session)s",
+        # Whether a session is bound to a key, for its renewals, its sweep, and the foreign key.
+        "browser_sessions_bound_to": "select from browser_sessions where bound_to = %(key)s",
     },
     "devices": {
         "devices_pkey": "select from devices where id = %(id)s",
@@ -120,6 +122,7 @@ KEYS: Final = {
     "sessions_service_id_fkey": "the sessions in a service that were opened while it was deleted",
     "refresh_tokens_session_id_fkey": "the refresh tokens of a session",
     "browser_sessions_session_id_fkey": "the cookie of a session",
+    "browser_sessions_bound_to_fkey": "nothing: a key goes when no cookie is bound to it",
     "devices_user_id_fkey": "the devices of a person",
     "authorization_codes_parent_id_fkey": "the codes that a browser's session let be given",
     "authorization_codes_user_id_fkey": "the codes that were given to a person",
