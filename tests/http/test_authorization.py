@@ -992,6 +992,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/audit-log",
         "GET /api/organizations/{org_slug}/audit-log/event-types",
         "GET /api/organizations/{org_slug}/audit-log/{entry_id}",
+        "GET /api/organizations/{org_slug}/audit-log/{entry_id}/receivers",
+        "GET /api/organizations/{org_slug}/users/{user_id}/offboarding",
         "GET /api/organizations/{org_slug}/sign-ins",
     },
     Permission.READ_USERS: {

@@ -446,6 +446,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log/event-types
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log/{entry_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log/{entry_id}/receivers
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/invitations
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/invitations
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/invitations/{invitation_id}
@@ -675,6 +676,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/access
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/token-preview
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}/offboarding
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-servers
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/resource-servers
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-servers/{resource_id}
