@@ -60,6 +60,9 @@ class EntryReceiverLookup(Protocol):
         person is.
         """
 
+    async def open_of_entries(self, organization: OrganizationId, entries: Sequence[AuditEntryId]) -> Sequence[ActFacts]:
+        """Like `of_entry`, of several entries, without the receivers that have accepted."""
+
 
 class Backlog(Frozen):
     """Entries that wait to be linked. `pending` counts up to a limit."""

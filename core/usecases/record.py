@@ -281,6 +281,10 @@ class EntryReceivers(Frozen):
         """The newest entries that end or weaken the person's access. Empty for somebody whom the log does not name."""
         return [self._heard(one) for one in await self.lookup.of_person(organization, person)]
 
+    async def open_of_entries(self, organization: OrganizationId, entries: Sequence[AuditEntryId]) -> Mapping[AuditEntryId, EntryReceipts]:
+        """Of each entry that the log has, the receivers that may not have accepted it."""
+        return {one.act.id: self._heard(one) for one in await self.lookup.open_of_entries(organization, entries)}
+
     def _heard(self, facts: ActFacts) -> EntryReceipts:
         now = self.clock.now()
         receivers = [receiver_of(one, facts.act, self.deliveries_kept, now) for one in facts.receivers[:MOST_RECEIVERS]]

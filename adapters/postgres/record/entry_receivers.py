@@ -43,6 +43,9 @@ class PostgresEntryReceivers(OnPool):
         asked = {"organization": organization, "person": str(person), "offboarding": list(OFFBOARDING_ACTIONS)}
         return await self._ask(OF_PERSON, {**asked, "most_acts": MOST_OFFBOARDING})
 
+    async def open_of_entries(self, organization: OrganizationId, entries: Sequence[AuditEntryId]) -> Sequence[ActFacts]:
+        return await self._ask(OPEN_OF_ENTRIES, {"organization": organization, "entries": list(entries)})
+
     async def _ask(self, statement: LiteralString, asked: Mapping[str, Any]) -> Sequence[ActFacts]:
         parameters = {
             **asked,
@@ -422,7 +425,7 @@ _PARTS: Final = (
 )
 
 
-def _heard(entries: LiteralString) -> LiteralString:
+def _heard(entries: LiteralString, which: LiteralString = "true") -> LiteralString:
     """The receivers of these entries, which are rows of `audit_entries`. Those that have not accepted something come first."""
     parts: LiteralString = "\n union all\n".join(_PARTS)
     return f"""
@@ -469,7 +472,7 @@ def _heard(entries: LiteralString) -> LiteralString:
     left join lateral (
               select *
                 from receivers
-               where receivers.act_id = acts.id
+               where receivers.act_id = acts.id and {which}
                order by receivers.waiting + receivers.given_up > 0 desc, receivers.gone_at is null desc, receivers.kind, receivers.name,
                         receivers.receiver, receivers.what
                limit %(most)s
@@ -497,3 +500,11 @@ OF_PERSON: Final[LiteralString] = _heard(f"""
                          order by newest.created_at desc, newest.id desc
                          limit %(most_acts)s
                     """)
+
+# What provisioning has not done yet no column says by itself.
+OPEN_OF_ENTRIES: Final[LiteralString] = _heard(
+    """
+                        select * from audit_entries where id = any (%(entries)s::uuid[]) and organization_id = %(organization)s
+                    """,
+    "(receivers.waiting + receivers.given_up > 0 or receivers.kind = 'provisioning')",
+)

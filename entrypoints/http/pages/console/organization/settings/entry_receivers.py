@@ -31,7 +31,6 @@ from entrypoints.http.routes.record.entry_receivers import (
 from ports.texts import Text
 
 OFFBOARDING: Final = f"{AUDIT_LOG}/~offboarding/{{user_id}}"
-_TEXTS: Final = "console.entry_receivers"
 _TONES: Final[Mapping[Receipt, Tone]] = {
     Receipt.RECEIVED: Tone.GOOD,
     Receipt.WAITING: Tone.WARN,
@@ -51,23 +50,23 @@ _SENT: Final = frozenset(
 
 
 def _kind(one: EntryReceiverRecord, text: Text) -> str:
-    return text(f"{_TEXTS}.kind.{EntryReceiverKind(one.kind).value}")
+    return text(f"console.entry_receivers.kind.{EntryReceiverKind(one.kind).value}")
 
 
 def _sent(one: EntryReceiverRecord, text: Text) -> str:
     if one.sent is None:
         return ""
     step = one.sent.replace("-", "_")
-    return text(f"{_TEXTS}.sent.{step}") if step in _SENT else event_in_words(one.sent, text)
+    return text(f"console.entry_receivers.sent.{step}") if step in _SENT else event_in_words(one.sent, text)
 
 
 def _state(receipt: Receipt) -> tuple[str, Tone]:
-    return f"{_TEXTS}.state.{receipt.value}", _TONES[receipt]
+    return f"console.entry_receivers.state.{receipt.value}", _TONES[receipt]
 
 
 def _answer(one: EntryReceiverRecord, text: Text) -> str:
     """The last answer in words, and what else there is to say of it."""
-    return " ".join(text(f"{_TEXTS}.{name}", **values) for name, values in _remarks(one))
+    return " ".join(text(f"console.entry_receivers.{name}", **values) for name, values in _remarks(one))
 
 
 def _remarks(one: EntryReceiverRecord) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -98,11 +97,11 @@ def _attempted(one: EntryReceiverRecord) -> Iterator[tuple[str, Mapping[str, Any
 
 
 COLUMNS: Final[Sequence[Column]] = (
-    replace(plain("name", f"{_TEXTS}.receiver"), beside_said=_kind),
-    sentence(_sent, f"{_TEXTS}.what"),
+    replace(plain("name", "console.entry_receivers.receiver"), beside_said=_kind),
+    sentence(_sent, "console.entry_receivers.what"),
     replace(state("state", lambda value: _state(Receipt(value))), beside_said=_answer),
-    when("queued_at", f"{_TEXTS}.queued_at"),
-    when("received_at", f"{_TEXTS}.received_at"),
+    when("queued_at", "console.entry_receivers.queued_at"),
+    when("received_at", "console.entry_receivers.received_at"),
 )
 
 
@@ -110,7 +109,7 @@ def _summary(one: EntryReceiversRecord, text: Text) -> str:
     """How many receivers are in each state."""
     counts = Counter(Receipt(receiver.state) for receiver in one.receivers)
     shown = [(text(_state(receipt)[0]), counts[receipt]) for receipt in Receipt if counts[receipt]]
-    return text.listed(text(f"{_TEXTS}.counted", state=name, count=count) for name, count in shown)
+    return text.listed(text("console.entry_receivers.counted", state=name, count=count) for name, count in shown)
 
 
 _ACTS: Final = (
@@ -119,7 +118,7 @@ _ACTS: Final = (
         lambda one, path: address(f"{AUDIT_LOG}/{{entry_id}}", {**path, "entry_id": str(one.entry_id)}),
         get_audit_entry,
     ),
-    sentence(_summary, f"{_TEXTS}.title"),
+    sentence(_summary, "console.entry_receivers.title"),
     when("created_at", "console.field.happened_at"),
 )
 
@@ -160,7 +159,7 @@ async def show_offboarding(call: Call[None, None, OffboardingPath, Member], post
     visit = PageVisit(call, postern)
     found = await visit.ask(list_offboarding)
     head = Head(
-        title=visit.text(f"{_TEXTS}.offboarding"),
+        title=visit.text("console.entry_receivers.offboarding"),
         crumbs=((visit.text("console.audit_log.title"), visit.here(AUDIT_LOG)),),
         curl=visit.curl(list_offboarding),
     )
