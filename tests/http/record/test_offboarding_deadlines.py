@@ -196,6 +196,7 @@ async def test_of_two_processes_that_look_at_once_one_reports(scene: Watching) -
     await scene.looks()
     scene.hours_later(2)
     scene.people.change("update offboarding_watches set look_at = now()")
+    scene.people.change("update offboarding_deadlines set seen_to = seen_to - interval '1 minute'")
     found: list[int] = []
 
     async def look() -> None:
@@ -235,6 +236,7 @@ async def test_the_actor_looks(scene: Watching) -> None:
     await scene.looks()
     scene.hours_later(2)
     scene.people.change("update offboarding_watches set look_at = now()")
+    scene.people.change("update offboarding_deadlines set seen_to = seen_to - interval '1 minute'")
     actor = OffboardingWatcher(
         scene.postern.tenancy.late_receivers, metrics=scene.postern.foundation.metrics, spread=lambda: 0.0, interval=0.05
     )

@@ -97,9 +97,12 @@ class LateReceivers(Frozen):
 
     async def look(self) -> int:
         """Returns how many receivers are late since the last look. Several processes may look at once."""
-        late = 0
-        while await self.lookup.enter(self.system.clock.now(), ORGANIZATIONS_AT_ONCE) == ORGANIZATIONS_AT_ONCE:
-            pass
+        late, entered = 0, 0
+        while found := await self.lookup.enter(self.system.clock.now(), ORGANIZATIONS_AT_ONCE):
+            entered += found
+        if not entered:
+            # No organization has a deadline, or another process is looking.
+            return 0
         while watched := await self.lookup.claim(self.system.clock.now(), AT_ONCE):
             of_each: dict[OrganizationId, list[WatchedAct]] = defaultdict(list)
             for one in watched:
