@@ -19,7 +19,7 @@ from actors.foundation import LONGEST_SILENCE, Mailbox, Mishaps, Outage, turned
 from core.domain.identity.login_events import SIGN_IN_TOPIC
 from core.domain.tenancy.siem import SIEM_TOPIC, Stream
 from core.usecases.record import LINKED_AT_ONCE, Audit
-from core.usecases.tenancy.siem import LEASE, NUMBERED_AT_ONCE, Forwarding, SiemExport
+from core.usecases.tenancy.receivers.siem import LEASE, NUMBERED_AT_ONCE, Forwarding, SiemExport
 from ports.jobs import Doorbell
 from ports.metrics import Metrics
 from ports.record import SpanKind, Traces, traced

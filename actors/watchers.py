@@ -13,6 +13,8 @@ The waker of polls: looks for what polls of streams of signals wait for.
 The watcher of others: tells once a minute whom this process reaches of all that it sends to receivers of organizations, and which hooks let
 sign-ins wait.
 
+The watcher of offboarding: looks once a minute for receivers that miss the deadline of their organization.
+
 The watcher of the filter of breached passwords: opens it, looks every ten seconds for another, and tells what is in force.
 """
 
@@ -32,6 +34,7 @@ from core.usecases.identity.account_passwords import ForeignHashes
 from core.usecases.installation_words import KeptInstallationWords
 from core.usecases.outbound_reach import OutboundReach
 from core.usecases.tenancy.hook_asking import MOST_NAMED, HookWaits
+from core.usecases.tenancy.receivers.offboarding import LateReceivers
 from ports.crypto import WatchedFile
 from ports.database import Database
 from ports.federation.signals import SignalPolls
@@ -258,6 +261,38 @@ class OutboundWatcher:
 
 def _named(organization: OrganizationId | None) -> str | None:
     return None if organization is None else str(organization)
+
+
+_OFFBOARDING_WATCHER_INTERVAL: Final = 60.0
+_LONGEST_LOOK: Final = 300.0
+
+
+class OffboardingWatcher:
+    name = "offboarding_watcher"
+
+    def __init__(
+        self,
+        receivers: LateReceivers,
+        *,
+        metrics: Metrics,
+        spread: Callable[[], float],
+        interval: float = _OFFBOARDING_WATCHER_INTERVAL,
+    ) -> None:
+        self._receivers = receivers
+        self._interval = interval
+        self._outage = Outage(self.name, spread)
+        self._mishaps = Mishaps(self.name, metrics)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            # However many acts of a mass removal there are, a look takes some minutes at most.
+            turned(pause=self._interval + _LONGEST_LOOK)
+            try:
+                await self._outage.wait_out(self._receivers.look)
+            except Exception as error:  # noqa: BLE001 - no act waits for it, so a mishap must not stop the process
+                self._mishaps.tell(error)
+            await trio.sleep(self._interval)
 
 
 _PASSWORD_FILTER_WATCHER_INTERVAL: Final = 10.0

@@ -210,6 +210,9 @@ class PrometheusMetrics:
         "outcome",
         known=_KNOWN_ORGANIZATION_MAILS,
     )
+    _offboarding_late = _counter(
+        "sso_offboarding_late_total", "Receivers that did not accept an act of offboarding within the deadline of their organization"
+    )
     _text_approvals = _counter(
         "sso_text_approvals_total", "Platform owners' decisions on custom texts, by outcome", "outcome", known=ApprovalOutcome
     )
@@ -569,6 +572,9 @@ class PrometheusMetrics:
 
     def organization_mail(self, outcome: str) -> None:
         self._organization_mails.labels(outcome).inc()
+
+    def offboarding_late(self, receivers: int) -> None:
+        self._offboarding_late.inc(receivers)
 
     def text_approval(self, outcome: str) -> None:
         self._text_approvals.labels(outcome).inc()

@@ -44,7 +44,7 @@ async def open_postern(settings: Settings, ahead: PairsAhead | None = None) -> A
     async with open_foundation(settings, ahead) as foundation:
         ownerships = assemble_ownerships(foundation)
         with open_identity(settings, foundation, ownerships.decline_in) as identity:
-            record = assemble_record(foundation)
+            record = assemble_record(foundation, settings.delivery_retention)
             tenancy = assemble_tenancy(settings, foundation, identity, ownerships)
             services = assemble_services(settings, foundation, ownerships, tenancy.domains.proofs)
             federation = assemble_federation(

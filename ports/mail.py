@@ -50,6 +50,7 @@ class MailTemplates(Protocol):
       branding is the organization's |
     | webhook_paused | `webhook`: its name, `host`: of its URL; the branding is the organization's |
     | mail_server_failed, mail_server_test | `host`: of the organization's mail server; the branding of the first is the organization's |
+    | offboarding_late | `receivers`: how many are late, `link`; the branding is the organization's |
     | domain_proof_missing, domain_route_lost | `domain`, `record`: where its proof was; the branding is the organization's |
     | resource_host_lost | as for these |
     | setup_link | `link`, `until`; the branding is the organization's |

@@ -82,6 +82,9 @@ class Metrics(Protocol):
     def signal_attempted(self, outcome: str, seconds: float, waited: float) -> None: ...
     def signals_polled(self, outcome: str, number: int) -> None: ...
     def organization_mail(self, outcome: str) -> None: ...
+    def offboarding_late(self, receivers: int) -> None:
+        """So many receivers more have missed the deadline of their organization."""
+
     def text_approval(self, outcome: str) -> None:
         """A platform owner's answer to own texts of an organization."""
 

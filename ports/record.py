@@ -11,10 +11,11 @@ from uuid import UUID
 
 from core.domain.causes import causing_request
 from core.domain.errors import Refusal, RetryLater
-from core.domain.identifiers import AuditEntryId, OrganizationId
+from core.domain.identifiers import AuditEntryId, OrganizationId, UserId
 from core.domain.record.audit import AuditEntry, AuditFilter, ChainFinding, StoredLink
 from core.domain.record.changed_settings import ChangedSetting
 from core.domain.record.deliveries import DeliveryOutcome, DueDelivery, ReceiverKind
+from core.domain.record.entry_receivers import LoggedAct, ReceiverFacts
 from core.domain.record.stories import SoughtStory, Story, TraceContext
 from core.domain.requests import Listed, Page
 from core.frozen import Frozen
@@ -37,6 +38,30 @@ class AuditLog(Protocol):
 
     async def find(self, organization: OrganizationId, entry: AuditEntryId) -> AuditEntry | None:
         """None when the organization's log has no such entry."""
+
+
+class ActFacts(Frozen):
+    """An entry, and what is known of its receivers. There is at most one more than `MOST_RECEIVERS`; those that have not accepted something
+    come first.
+    """
+
+    act: LoggedAct
+    receivers: Sequence[ReceiverFacts]
+
+
+class EntryReceiverLookup(Protocol):
+    """Each method is one statement and one round trip, outside any unit of work."""
+
+    async def of_entry(self, organization: OrganizationId, entry: AuditEntryId) -> ActFacts | None:
+        """None when the organization's log has no such entry."""
+
+    async def of_person(self, organization: OrganizationId, person: UserId) -> Sequence[ActFacts]:
+        """The newest entries that end or weaken the person's access, at most `MOST_OFFBOARDING`. Empty when the log has none, whoever the
+        person is.
+        """
+
+    async def open_of_entries(self, organization: OrganizationId, entries: Sequence[AuditEntryId]) -> Sequence[ActFacts]:
+        """Like `of_entry`, of several entries, without the receivers that have accepted."""
 
 
 class Backlog(Frozen):

@@ -92,6 +92,7 @@ from ports.tenancy.organizations import (
     LookStore,
     MailServerStore,
     NoticeStore,
+    OffboardingDeadlineStore,
     OrganizationStore,
     OwnTextStore,
     ProfileFieldStore,
@@ -129,6 +130,7 @@ class AskedStores(Protocol):
     roles: RoleStore
     teams: TeamStore
     mail_servers: MailServerStore
+    offboarding_deadlines: OffboardingDeadlineStore
     looks: LookStore
     spoken_languages: SpokenLanguageStore
     own_texts: OwnTextStore

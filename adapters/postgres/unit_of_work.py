@@ -60,6 +60,7 @@ from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.postgres.tenancy.join_requests import JoinRequestRows
 from adapters.postgres.tenancy.management_keys import ManagementKeyRows, TrustedIssuerRows
 from adapters.postgres.tenancy.members import MemberRows, OwnershipRows
+from adapters.postgres.tenancy.offboarding import OffboardingDeadlineRows
 from adapters.postgres.tenancy.organizations import MailServerRows, OrganizationRows, SignInRulesRows
 from adapters.postgres.tenancy.profile_fields import ProfileFieldRows, ProfileValueRows
 from adapters.postgres.tenancy.risk import RiskPolicyRows
@@ -131,6 +132,7 @@ class Stores(AskedStores):
     sign_in_rules = anywhere(SignInRulesRows)
     risk_policies = anywhere(RiskPolicyRows)
     mail_servers = anywhere(MailServerRows)
+    offboarding_deadlines = anywhere(OffboardingDeadlineRows)
     looks = anywhere(LookRows)
     spoken_languages = anywhere(SpokenLanguageRows)
     own_texts = anywhere(OwnTextRows)

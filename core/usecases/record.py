@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from core.domain.errors import NotFound, found
-from core.domain.identifiers import AuditEntryId, OrganizationId
+from core.domain.identifiers import AuditEntryId, OrganizationId, UserId
 from core.domain.outbound import OutboundDestination
 from core.domain.record.audit import (
     PLATFORM_CHAIN,
@@ -37,6 +37,7 @@ from core.domain.record.deliveries import (
     DueDelivery,
     ReceiverKind,
 )
+from core.domain.record.entry_receivers import MOST_RECEIVERS, EntryReceipts, receiver_of
 from core.domain.record.event_types import AUDIT_ACTIONS, EventType
 from core.domain.requests import Listed, Page
 from core.domain.secrets import Secret
@@ -45,7 +46,7 @@ from core.usecases.outbound_reach import OutboundReach
 from ports.crypto import ServerSecrets
 from ports.jobs import ProgressDisplay, unseen
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
-from ports.record import AuditChains, AuditLog, Backlog, ChangedSettings, DeliveryQueue, Due, To
+from ports.record import ActFacts, AuditChains, AuditLog, Backlog, ChangedSettings, DeliveryQueue, Due, EntryReceiverLookup, To
 from ports.system import Clock
 
 PLATFORM: Final = "platform"
@@ -263,6 +264,31 @@ def _id(name: str) -> OrganizationId | None:
 
 def _name(names: Mapping[OrganizationId, str], chain: OrganizationId) -> str:
     return names.get(chain, str(chain))
+
+
+class EntryReceivers(Frozen):
+    """Which receivers of an organization have accepted what an entry of its audit log made Postern send. The caller may read the log."""
+
+    lookup: EntryReceiverLookup
+    clock: Clock
+    deliveries_kept: timedelta
+
+    async def of_entry(self, organization: OrganizationId, entry: AuditEntryId) -> EntryReceipts:
+        """Raises `NotFound`, also for an entry of another organization."""
+        return self._heard(found(await self.lookup.of_entry(organization, entry), "There is no such entry"))
+
+    async def of_person(self, organization: OrganizationId, person: UserId) -> Sequence[EntryReceipts]:
+        """The newest entries that end or weaken the person's access. Empty for somebody whom the log does not name."""
+        return [self._heard(one) for one in await self.lookup.of_person(organization, person)]
+
+    async def open_of_entries(self, organization: OrganizationId, entries: Sequence[AuditEntryId]) -> Mapping[AuditEntryId, EntryReceipts]:
+        """Of each entry that the log has, the receivers that may not have accepted it."""
+        return {one.act.id: self._heard(one) for one in await self.lookup.open_of_entries(organization, entries)}
+
+    def _heard(self, facts: ActFacts) -> EntryReceipts:
+        now = self.clock.now()
+        receivers = [receiver_of(one, facts.act, self.deliveries_kept, now) for one in facts.receivers[:MOST_RECEIVERS]]
+        return EntryReceipts(facts.act, receivers, is_whole=len(facts.receivers) <= MOST_RECEIVERS)
 
 
 class RecentChanges(Frozen):

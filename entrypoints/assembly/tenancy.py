@@ -11,6 +11,7 @@ from adapters.limits import FairTurns
 from adapters.postgres.identity.sessions.sessions import PostgresSessionReach
 from adapters.postgres.identity.upstream.connections import PostgresDirectoryFailures
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
+from adapters.postgres.record.entry_receivers import PostgresEntryReceivers
 from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.management_keys import MANAGEMENT_KEYS, PostgresKeyUse, PostgresManagementKeys
 from adapters.postgres.tenancy.organizations import PostgresTiers
@@ -23,7 +24,7 @@ from core.domain.identifiers import ManagementKeyId
 from core.domain.tenancy.webhooks import DueEvent
 from core.frozen import Frozen
 from core.usecases.identity.upstream.providers import ConnectionKeys
-from core.usecases.record import Deliveries
+from core.usecases.record import Deliveries, EntryReceivers
 from core.usecases.tenancy.branding import OrganizationBranding
 from core.usecases.tenancy.callers import Callers
 from core.usecases.tenancy.connections.answers import DirectoryAnswers, DirectoryLogouts
@@ -41,6 +42,9 @@ from core.usecases.tenancy.members import MemberFactors, Members
 from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileFields, ProfileValues
+from core.usecases.tenancy.receivers.offboarding import LateReceivers, OffboardingDeadlines
+from core.usecases.tenancy.receivers.siem import Siem, SiemExport
+from core.usecases.tenancy.receivers.webhooks import WebhookDeliveries, WebhookReceivers, Webhooks
 from core.usecases.tenancy.rights import AccessExplainer
 from core.usecases.tenancy.risk import OwnerNotices, RiskPoliciesOfKeepers, RiskWaysBack
 from core.usecases.tenancy.roles import Roles
@@ -48,14 +52,12 @@ from core.usecases.tenancy.setup.connection_drafts import ConnectionDrafts
 from core.usecases.tenancy.setup.drafts import DomainDrafts, ScimDrafts, SiemDrafts
 from core.usecases.tenancy.setup.setup_drafts import Activations, SetupDrafts
 from core.usecases.tenancy.setup.setup_links import SetupLinks
-from core.usecases.tenancy.siem import Siem, SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from core.usecases.tenancy.teams import Teams
 from core.usecases.tenancy.terms import TermsVersions
 from core.usecases.tenancy.texts import MailPreviews, Notices, OrganizationLanguages, OwnTextChanges
 from core.usecases.tenancy.trusted_issuers import TrustedIssuers
 from core.usecases.tenancy.upstream_providers import OrganizationOAuthCredentials, OrganizationUpstreamProviders
-from core.usecases.tenancy.webhooks import WebhookDeliveries, WebhookReceivers, Webhooks
 from entrypoints.assembly.by_name import PartsByName, assembled
 from entrypoints.assembly.configured import installed_providers, with_client
 from entrypoints.assembly.foundation import Foundation, shared_parts
@@ -82,6 +84,8 @@ class Tenancy(Frozen, kw_only=True):
     owner_notices: OwnerNotices
     access: AccessExplainer
     mail_servers: MailServers
+    offboarding_deadlines: OffboardingDeadlines
+    late_receivers: LateReceivers
     management_keys: ManagementKeys
     management_key_presence: PresenceWriter[ManagementKeyId]
     key_tokens: KeyTokens
@@ -170,6 +174,10 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         "access": {"lookup": PostgresRelations(pool)},
         "management_keys": keys,
         "key_tokens": keys,
+        "late_receivers": {
+            "lookup": stores.offboarding_deadlines,
+            "receivers": EntryReceivers(PostgresEntryReceivers(pool), foundation.clock, settings.delivery_retention),
+        },
         "branding": {"lookup": stores.looks},
         "domain_routes": {"configured": frozenset(with_client(installed_providers(settings)))},
         "connections": connections,

@@ -28,6 +28,7 @@ from core.domain.secrets import Secret
 from core.domain.tenancy.branding import Logo, LookPicture, OrganizationLook
 from core.domain.tenancy.domains import NO_PROVIDER, Domain, DomainRoute, NamedProvider
 from core.domain.tenancy.mail_servers import MailServer
+from core.domain.tenancy.offboarding import ActJudgment, OffboardingDeadline, WatchedAct
 from core.domain.tenancy.organizations import Metadata, Organization, OrganizationOverview
 from core.domain.tenancy.profile_fields import FieldValue, ProfileField
 from core.domain.tenancy.profile_values import AskedFields, HeldPerson, KeptBy
@@ -438,6 +439,45 @@ class MailServerStore(Protocol):
 
     async def recover(self, server: MailServerId) -> bool:
         """The server works again. True when it had fallen back: of two callers, one gets True."""
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
+
+
+class LateCount(Frozen):
+    """How many receivers of an organization were late since its owners were told last."""
+
+    organization: OrganizationId
+    slug: str
+    late: int
+
+
+class OffboardingDeadlineStore(Protocol):
+    """Outside a unit of work, `find`, `enter` and `claim` are one statement and one round trip each. The other methods need a unit of work.
+    When a member acts, the caller has already locked the organization. Only PostgreSQL implements `OffboardingDeadlineStore`.
+    """
+
+    async def find(self, organization: OrganizationId) -> OffboardingDeadline | None: ...
+
+    async def save(self, deadline: OffboardingDeadline) -> None:
+        """Acts are watched from the first deadline on, and not again from the beginning when it changes."""
+
+    async def remove(self, organization: OrganizationId) -> OffboardingDeadline | None:
+        """Returns the deadline that was removed. With it, nothing of the organization is watched any more."""
+
+    async def enter(self, now: datetime, most: int) -> int:
+        """Watches the acts since the last look, of so many organizations at most. Returns of how many organizations it has looked at."""
+
+    async def claim(self, now: datetime, most: int) -> Sequence[WatchedAct]:
+        """Watched acts that are due, which no other caller gets before `LEASE` is over."""
+
+    async def judge(self, watched: WatchedAct, judgment: ActJudgment) -> bool:
+        """False when the act is watched no longer, or other receivers of it were reported meanwhile."""
+
+    async def add_late(self, organization: OrganizationId, late: int) -> None:
+        """So many receivers more that owners have to hear of."""
+
+    async def take_late(self, now: datetime, since: datetime, most: int) -> Sequence[LateCount]:
+        """The organizations whose owners have to hear of something, and have had no mail since then. They have had one now."""
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
 

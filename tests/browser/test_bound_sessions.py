@@ -16,7 +16,7 @@ from tests.browser.checks import enter
 from tests.browser.conftest import ADDRESS, Site
 from tests.http import conftest as http
 from tests.http.people import BASE_URL, People
-from tests.http.running_server import Receive, Scope, Send
+from tests.http.running_server import Receive, Send
 from tests.http.signing_in import PASSWORD
 from tests.patience import PATIENCE
 from tests.tools import place_of

@@ -108,7 +108,9 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
     "terms are withdrawn, and the log says so: each version stays": {"audit": ("terms",)},
     "a text is taken back by null in a change, and its page is found by its name": {"delete": ("own text",), "search": ("own text",)},
     "it lives a day, and its link names it": {"search": ("proposal",)},
-    "an organization has one at most, at a place of its own": {"search": ("mail server", "own credentials at a provider", "terms", "hook")},
+    "an organization has one at most, at a place of its own": {
+        "search": ("mail server", "own credentials at a provider", "terms", "hook", "offboarding deadline")
+    },
     "people have searches of their own, by address and name (0136)": {"search": ("member", "end user", "join request")},
     "the entry of the sign-in or of the consent tells of its beginning": {"audit": ("agent grant", "device")},
     "the end of a person's use is the end of the account or of the consent, which the log has": {"audit": ("end user",)},

@@ -453,6 +453,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log/event-types
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log/{entry_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log/{entry_id}/receivers
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/invitations
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/invitations
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/invitations/{invitation_id}
@@ -574,6 +575,9 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/search
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/proposals/{proposal_id}
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/proposals/{proposal_id}
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/proposals/{proposal_id}/apply
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/offboarding-deadline
+.ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/offboarding-deadline
+.ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/offboarding-deadline
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/smtp
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/smtp
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/smtp
@@ -682,6 +686,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/access
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/token-preview
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}/offboarding
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-servers
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/resource-servers
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-servers/{resource_id}

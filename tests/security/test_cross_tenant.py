@@ -33,10 +33,15 @@ AGENT_GRANTS = """
 IN_ORGANIZATION = [one for one in ROUTES if "org_slug" in parameters(one.path)]
 # A provider's name belongs to no organization. Bodies other than JSON have their own tests
 # (tests/http/federation/saml/test_saml_attacks.py).
+# What the log says of a person is asked by any id: of whom it does not name, it says nothing.
+OF_ANYBODY = ("/api/organizations/{org_slug}/users/{user_id}/offboarding",)
 WITH_IDS = [
     one
     for one in IN_ORGANIZATION
-    if len(parameters(one.path)) > 1 and "provider" not in parameters(one.path) and one.body_type is not bytes
+    if len(parameters(one.path)) > 1
+    and "provider" not in parameters(one.path)
+    and one.body_type is not bytes
+    and not one.path.startswith(OF_ANYBODY)
 ]
 
 
@@ -346,6 +351,8 @@ WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}/domain",
     "DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}",
     "DELETE /api/organizations/{org_slug}/smtp",
+    "DELETE /api/organizations/{org_slug}/offboarding-deadline",
+    "PUT /api/organizations/{org_slug}/offboarding-deadline",
     "DELETE /api/organizations/{org_slug}/siem",
     "PATCH /api/organizations/{org_slug}",
     "PATCH /api/organizations/{org_slug}/branding",
@@ -434,6 +441,7 @@ KEPT = (
     "upstream_providers",
     "scim_tokens",
     "mail_servers",
+    "offboarding_deadlines",
     "domains",
     "oauth_credentials",
     "siem_configurations",
@@ -485,6 +493,14 @@ async def test_no_id_of_another_organization_opens_anything(
     assert state(street, acme) == own
 
 
+async def test_what_is_asked_by_any_id_says_nothing_of_another_organization(
+    street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
+) -> None:
+    for identity in (one for ids in globex.ids.values() for one in ids if isinstance(one, UUID)):
+        answer = await street.ask(acme, "GET", f"/api/organizations/acme/users/{identity}/offboarding")
+        assert (answer.status, answer.json()) == (200, {"user_id": str(identity), "entries": []})
+
+
 async def test_a_member_of_both_is_treated_in_each_separately(
     street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
 ) -> None:
@@ -517,6 +533,8 @@ def reads(scene: FurnishedOrganization, *, of: FurnishedOrganization) -> list[st
     lists = [one.path for one in IN_ORGANIZATION if one.method == "GET" and one not in WITH_IDS]
     # A search without a word is refused.
     lists.remove("/api/organizations/{org_slug}/search")
+    # It repeats the id that it is asked about.
+    lists.remove("/api/organizations/{org_slug}/users/{user_id}/offboarding")
     # A preview is one of something.
     lists.remove("/api/organizations/{org_slug}/texts/preview")
     filtered = [
@@ -580,6 +598,7 @@ async def test_no_answer_contains_anything_of_another(
                         "risk-events",
                         "hooks/sign-in/exchanges",
                         "terms",
+                        "offboarding-deadline",
                         "languages",
                         "texts",
                         "notice",

@@ -37,7 +37,7 @@ from core.usecases.identity.upstream.journeys import RepeatedReturns
 from core.usecases.record import Audit, Deliveries
 from core.usecases.services.billing_reconciliation import BillingReconciliation
 from core.usecases.tenancy.mail_servers import MailServers
-from core.usecases.tenancy.webhooks import WebhookReceivers
+from core.usecases.tenancy.receivers.webhooks import WebhookReceivers
 from tests.conftest import CapturedLog
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -41,6 +41,7 @@ from core.domain.tenancy.invitations import Invitation
 from core.domain.tenancy.mail_servers import mail_host, mail_port, mail_username, sender_name
 from core.domain.tenancy.management_keys import key_name
 from core.domain.tenancy.members import Membership
+from core.domain.tenancy.offboarding import CHECKS as OFFBOARDING_CHECKS
 from core.domain.tenancy.organizations import CHECKS as ORGANIZATION_CHECKS
 from core.domain.tenancy.organizations import Organization, checked_metadata
 from core.domain.tenancy.profile_values import require_keepable
@@ -264,6 +265,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "from_email": ROW,
         "from_name": _kept(sender_name),
     },
+    "offboarding_deadlines": OFFBOARDING_CHECKS,
     "logos": {"digest": ROW, "media_type": ROW},
     "look_pictures": {"kind": _one_of("dark_logo", "favicon", "background"), "digest": ROW, "media_type": ROW},
     "domains": {"domain": _kept(domain_name)},

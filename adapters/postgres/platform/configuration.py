@@ -27,6 +27,7 @@ from adapters.postgres.statements import OnPool, OnStatements, ask, ask_for_many
 from adapters.postgres.tenancy import hooks, roles
 from adapters.postgres.tenancy.branding import LOOK
 from adapters.postgres.tenancy.management_keys import OF_KEY, OWES_SECOND_FACTOR, TRUSTED_ISSUER
+from adapters.postgres.tenancy.offboarding import DEADLINE
 from adapters.postgres.tenancy.organizations import MAIL_SERVER, ORGANIZATION, RULES
 from adapters.postgres.tenancy.profile_fields import FIELD
 from adapters.postgres.tenancy.siem import SIEM
@@ -57,6 +58,7 @@ from core.domain.tenancy.branding import LookChange
 from core.domain.tenancy.hooks import HookDraft
 from core.domain.tenancy.mail_servers import MailServerSettings
 from core.domain.tenancy.management_keys import Maker, able_in_organization
+from core.domain.tenancy.offboarding import OffboardingMinutes
 from core.domain.tenancy.organizations import OrganizationUpdate
 from core.domain.tenancy.roles import capabilities_of
 from core.domain.tenancy.sign_in_rules import SignInRulesChange
@@ -572,6 +574,12 @@ _DOMAIN: Final = """
       join domains on domains.org_id = organizations.id
 """
 
+_OFFBOARDING_DEADLINE: Final[LiteralString] = f"""
+    select organizations.slug as organization, jsonb_build_object({DEADLINE.document(names_of(OffboardingMinutes))}) as fields
+      from organizations
+      join offboarding_deadlines on offboarding_deadlines.org_id = organizations.id
+"""
+
 _SIEM: Final[LiteralString] = f"""
     select organizations.slug as organization,
            jsonb_build_object('provider_type', provider_type,
@@ -729,6 +737,7 @@ OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
     "texts": _TEXTS,
     "mail_server": _MAIL_SERVER,
     "domain": _DOMAIN,
+    "offboarding_deadline": _OFFBOARDING_DEADLINE,
     "siem": _SIEM,
     HOOK: _HOOK,
     "scim_settings": _SCIM_SETTINGS,

@@ -121,6 +121,15 @@ COUNTED: Final[LiteralString] = "\nunion all\n".join(
         counted("mail_server", "select from mail_servers where org_id = %(organization)s and failing_since is not null"),
         counted("siem", "select from siem_configurations where org_id = %(organization)s and last_error is not null and is_active"),
         counted(
+            "offboarding",
+            """
+            select
+              from offboarding_deadlines
+              join offboarding_watches on offboarding_watches.deadline_id = offboarding_deadlines.id and offboarding_watches.missing > 0
+             where offboarding_deadlines.org_id = %(organization)s
+            """,
+        ),
+        counted(
             "setup_links",
             """
             select

@@ -136,6 +136,7 @@ RUN_OUTWARDS: Final = _of(
 )
 WEBHOOK: Final = _of("webhook", "webhook_id", "webhooks")
 HOOK: Final = _of("hook", "hook_id", "hooks")
+DEADLINE: Final = _of("deadline", "deadline_id", "offboarding_deadlines")
 SESSION: Final = _of("session", "session_id", "sessions", "organization_id")
 ENTRY: Final = _of("entry", "entry_id", "audit_entries", "organization_id")
 EXPORT: Final = _of("export", "export_id", "siem_configurations")

@@ -5,6 +5,7 @@ from typing import Final, LiteralString
 from adapters.postgres.tables.declaring import (
     BY_STATEMENT,
     COMMITMENT,
+    DEADLINE,
     DETAILS,
     EXPORT,
     FACT,
@@ -324,6 +325,23 @@ TABLES: Final = (
         holds=(plain(FACT, "host", "username", "from_email", "from_name"), sealed("sealed_password")),
         moves=Moved(),
         ends=Ends.ROWS,
+    ),
+    Table(
+        "offboarding_deadlines",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(),
+        moves=Moved(leaves=("late", "mailed_at"), sets={"created_at": "now()", "seen_to": "now()"}),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "offboarding_watches",
+        opens=NO_CREDENTIAL,
+        whose=DEADLINE,
+        holds=(plain(WORD, "act"), plain(OPAQUE, "reported")),
+        moves=OF_CALLS,
+        ends=Ends.CASCADES,
+        until="when all receivers have accepted, at most 7 days after the deadline",
     ),
     Table(
         "logos",

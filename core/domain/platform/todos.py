@@ -45,6 +45,8 @@ class Todo(StrEnum):
     """The organization's mail server fails."""
     SIEM = "siem"
     """The delivery to the organization's SIEM fails."""
+    OFFBOARDING = "offboarding"
+    """Acts that end or weaken somebody's access, of which a receiver has not heard in time."""
     SETUP_LINKS = "setup_links"
     """Things that were set up with a link, are tested, and wait for an owner."""
     TEXTS = "texts"

@@ -340,6 +340,9 @@ _FURTHER: Final = (
         "siem.configured",
         "siem.removed",
         "siem.tested",
+        "offboarding.deadline.set",
+        "offboarding.deadline.removed",
+        "offboarding.late",
         "hook.created",
         "hook.updated",
         "hook.secret_rotated",
@@ -699,6 +702,8 @@ _SIEM: Final[Mapping[str, Json]] = {
     "batch_size": 500,
     "is_active": True,
 }
+
+_DEADLINES: Final[Mapping[str, Json]] = {"removal_minutes": 60, "access_minutes": 1440, "security_minutes": None}
 
 EVENT_DATA: Final[Mapping[str, EventData]] = {
     "user.invited": EventData(
@@ -1096,6 +1101,23 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "siem.configured": EventData("The new settings of the export, without its URL and credentials.", _SIEM),
     "siem.removed": EventData("The deleted export.", _SIEM),
     "siem.tested": EventData("The export whose receiver was tried.", _SIEM),
+    "offboarding.deadline.set": EventData("The deadlines in minutes, by kind of act; null for none.", _DEADLINES),
+    "offboarding.deadline.removed": EventData("The deadlines that were removed.", _DEADLINES),
+    "offboarding.late": EventData(
+        "The entry of the audit log about this person, and the receiver that has not accepted it: within `minutes`, or at all if `state` "
+        "is `given_up` or the receiver is not active. At most once for an entry and a receiver.",
+        {
+            "entry_id": _ID,
+            "entry_action": "user.removed",
+            "happened_at": _WHEN,
+            "receiver_kind": "webhook",
+            "receiver_id": "01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55",
+            "receiver": "CRM",
+            "state": "waiting",
+            "is_active": True,
+            "minutes": 60,
+        },
+    ),
     "hook.created": EventData("The new hook, without its address and secret.", _HOOK),
     "hook.updated": EventData(
         "Each changed setting before and after, and how the hook stands since: every change puts it in shadow.",

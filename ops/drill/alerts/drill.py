@@ -42,6 +42,7 @@ UNTRIED: Final[Mapping[str, str]] = {
     "PosternHookSilent": "an organization has to have a hook, and none runs here",
     "PosternHookSlow": "an organization has to have a hook, and none runs here",
     "PosternPeopleThereLate": "an application has to have a connection outwards, and none runs here",
+    "PosternOffboardingLate": "fifty receivers would have to miss a deadline of their organization",
     "PosternOrganizationMailFailing": "a server that fails rests, so twenty organizations would have to have one each",
 }
 

@@ -57,6 +57,7 @@ VALUES: dict[str, dict[str, Any]] = {
     **{f"passkey_{what}": {"passkey": "Laptop", **CIRCUMSTANCES} for what in ("removed", "copied")},
     "session_displaced": {"place": "Shop", **CIRCUMSTANCES},
     "risk_owner_notice": {"person": "grace@example.org", "rule": "Travellers", "everywhere": False, **CIRCUMSTANCES},
+    "offboarding_late": {"receivers": "3", "link": LINK},
     "mail_server_failed": {"host": "smtp.example.org"},
     "mail_server_test": {"host": "smtp.example.org", "when": WHEN},
     "domain_proof_missing": {"domain": "login.example.org", "record": "_postern-verification.login.example.org", "when": WHEN},

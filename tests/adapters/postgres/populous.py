@@ -234,6 +234,10 @@ _FILL: Final = """
       from generate_series(1, 3) as n;
     insert into mail_servers (id, org_id, host, port, username, sealed_password, from_email, created_at, updated_at)
     values (gen_random_uuid(), %(organization)s, 'smtp.example', 587, 'u', '', 'a@b.example', now(), now());
+    insert into offboarding_deadlines (id, org_id, removal_minutes, seen_to, created_at, updated_at)
+    values (gen_random_uuid(), %(organization)s, 60, now(), now(), now());
+    insert into offboarding_watches (entry_id, deadline_id, act, act_at, look_at)
+    select gen_random_uuid(), id, 'removal', now(), now() from offboarding_deadlines where org_id = %(organization)s;
     insert into logos (id, org_id, digest, media_type, content, created_at)
     values (gen_random_uuid(), %(organization)s, 'd', 'image/png', '', now());
     insert into look_pictures (id, org_id, kind, digest, media_type, content, created_at)

@@ -14,6 +14,7 @@ from core.domain.tenancy.join_requests import JoinRequest
 from core.domain.tenancy.mail_servers import MailServer
 from core.domain.tenancy.management_keys import ManagementKey
 from core.domain.tenancy.members import Membership
+from core.domain.tenancy.offboarding import OffboardingDeadline
 from core.domain.tenancy.organizations import Organization
 from core.domain.tenancy.profile_fields import ProfileField
 from core.domain.tenancy.roles import Role
@@ -301,6 +302,19 @@ TENANCY: Final = (
         page=f"{_UI}/events/siem",
         document="siem",
         search=ThingKind.SIEM,
+    ),
+    Noun(
+        name="offboarding deadline",
+        of=OffboardingDeadline,
+        id=ids.OffboardingDeadlineId,
+        table="offboarding_deadlines",
+        parts={"offboarding_watches": "acts whose receivers it waits for"},
+        at=f"{_API}/offboarding-deadline",
+        is_single=True,
+        events=("offboarding.deadline",),
+        page=f"{_UI}/settings/offboarding",
+        document="offboarding_deadline",
+        told_as=("offboarding deadline", "offboarding-deadline"),
     ),
     Noun(
         name="rule for risk",

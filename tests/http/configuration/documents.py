@@ -61,6 +61,7 @@ ACME: Final[dict[str, Any]] = {
         "from_name": " ACME Ltd  IT ",
     },
     "domain": {"domain": "Login.acme.example"},
+    "offboarding_deadline": {"removal_minutes": 60, "access_minutes": 1440, "security_minutes": None},
     "siem": {
         "name": "Ours",
         "provider_type": "generic",

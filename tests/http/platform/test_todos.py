@@ -59,6 +59,21 @@ async def test_each_todo_is_counted_where_it_is_and_nowhere_else(street: Shops) 
         new(),
         acme,
     )
+    deadline = new()
+    change(
+        "insert into offboarding_deadlines (id, org_id, removal_minutes, seen_to, created_at, updated_at)"
+        " values (%s, %s, 5, now(), now(), now())",
+        deadline,
+        acme,
+    )
+    for missing in (2, 0):
+        change(
+            "insert into offboarding_watches (entry_id, deadline_id, act, act_at, look_at, missing)"
+            " values (%s, %s, 'removal', now(), now(), %s)",
+            new(),
+            deadline,
+            missing,
+        )
     change(
         "insert into siem_configurations (id, org_id, name, provider_type, endpoint_url, batch_size, last_error, created_at, updated_at)"
         " values (%s, %s, 'S', 'generic', 'https://siem.example', 10, 'no answer', now(), now())",
@@ -90,6 +105,7 @@ async def test_each_todo_is_counted_where_it_is_and_nowhere_else(street: Shops) 
         "second_factors": 1,
         "mail_server": 1,
         "siem": 1,
+        "offboarding": 1,
         "keys": 1,
     }
     theirs = street.resident(street.globex, "owner")

@@ -25,7 +25,7 @@ from core.domain.identity.privacy import PrivacyRequester
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.siem import SIEM_TOPIC, Stream, canonical
-from core.usecases.tenancy.siem import Forwarding
+from core.usecases.tenancy.receivers.siem import Forwarding
 from entrypoints.bootstrap import Postern
 from tests.changed_fields import answer_by
 from tests.conftest import CapturedLog

@@ -216,6 +216,10 @@ async def test_a_page_is_as_if_there_were_no_other_organization(walk: ConsoleWal
     assert [where for where in among if among[where] != alone[where]] == []
 
 
+# What the log says of a person, whoever it is: of whom it does not name, it says nothing (`tests/security/receivers`).
+_OF_ANYBODY = "/ui/o/{org_slug}/audit-log/~offboarding/{user_id}"
+
+
 async def test_what_another_organization_has_is_nothing_here(walk: ConsoleWalk) -> None:
     """With the ids of another organization in the address, a page is not found, and a form changes nothing."""
     wrong: list[str] = []
@@ -225,6 +229,8 @@ async def test_what_another_organization_has_is_nothing_here(walk: ConsoleWalk) 
     for one in CONSOLE:
         names = [name for name in parameters(one.path) if name != "org_slug"]
         if not names or "org_slug" not in parameters(one.path):
+            continue
+        if one.path.startswith(_OF_ANYBODY):
             continue
         instead = foreign(walk, names[-1])
         if instead is None:

@@ -152,7 +152,7 @@ async def test_ids_of_others_name_nothing(world: World, walker: OrganizationWalk
     before = world.rows()
     for step in with_ids_of_others():
         answer = await walker.ask(step)
-        if answer.status != step.refused:
+        if answer.status != (step.refused or 200) or (not step.refused and answer.json()["entries"]):
             faults.append(f"{step}: {answer.status} {answer.body!r}")
     changed = {table for table, _, _ in before ^ world.rows()}
     assert faults == []

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
@@ -217,6 +217,7 @@ class World:
 
     def _furnish(self, scene: FilledOrganization) -> None:
         self._settings_of(scene)
+        self._deadline_of(scene)
         self._hook_of(scene)
         self._setup_links_of(scene)
         self._people_of(scene)
@@ -321,6 +322,10 @@ class World:
         for kind in ("dark_logo", "favicon", "background"):
             digest = f"{kind} of {scene.slug}"
             self._put("look_pictures", org_id=org, kind=kind, digest=digest, media_type="image/png", content=b"png")
+
+    def _deadline_of(self, scene: FilledOrganization) -> None:
+        deadline = self._put("offboarding_deadlines", org_id=scene.tenant.id, removal_minutes=60, seen_to="now")
+        self._put("offboarding_watches", entry_id=uuid4(), deadline_id=deadline, act="removal", act_at="now", look_at="tomorrow", missing=1)
 
     def _hook_of(self, scene: FilledOrganization) -> None:
         scene.ids["hooks"] = self._put(

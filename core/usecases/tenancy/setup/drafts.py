@@ -28,8 +28,8 @@ from core.domain.tenancy.siem import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.domains import DomainProofs
+from core.usecases.tenancy.receivers.siem import Siem
 from core.usecases.tenancy.setup.setup_links import NO_SUCH_DRAFT, held_draft, held_link
-from core.usecases.tenancy.siem import Siem
 from ports.crypto import KeyRing
 from ports.system import System
 from ports.tenancy.connections import SetupLinkStore

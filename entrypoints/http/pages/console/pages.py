@@ -7,7 +7,17 @@ from entrypoints.http.pages.console.organization import apis, events, hooks, ove
 from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import beginning_tests, connection_pages, keys, providers, scim, setup_links
 from entrypoints.http.pages.console.organization.people import agent_grants, invitations, members, roles, teams, why
-from entrypoints.http.pages.console.organization.settings import audit_log, brand, credentials, danger, general, looks, words
+from entrypoints.http.pages.console.organization.settings import (
+    audit_log,
+    brand,
+    credentials,
+    danger,
+    deadline,
+    entry_receivers,
+    general,
+    looks,
+    words,
+)
 from entrypoints.http.pages.console.platform import pages as platform
 
 CONSOLE: Final = Endpoints(
@@ -36,6 +46,8 @@ CONSOLE: Final = Endpoints(
         *risk.PAGES,
         *credentials.PAGES,
         *audit_log.PAGES,
+        *entry_receivers.PAGES,
+        *deadline.PAGES,
         *brand.PAGES,
         *looks.PAGES,
         *words.PAGES,

@@ -1,8 +1,8 @@
-"""The audit log."""
+"""The audit log, and the receivers of its entries."""
 
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes.record import audit
+from entrypoints.http.routes.record import audit, entry_receivers
 
-ROUTES: Final = Endpoints.of(audit)
+ROUTES: Final = Endpoints.of(audit, entry_receivers)

@@ -25,6 +25,7 @@ from entrypoints.http.routes.tenancy.mail_servers import get_mail_server
 from entrypoints.http.routes.tenancy.management_keys import list_management_keys
 from entrypoints.http.routes.tenancy.members import list_members, transfer_ownership
 from entrypoints.http.routes.tenancy.oauth_credentials import get_oauth_credentials
+from entrypoints.http.routes.tenancy.offboarding import get_offboarding_deadline
 from entrypoints.http.routes.tenancy.organizations import change_organization, delete_organization, get_organization
 from entrypoints.http.routes.tenancy.profile_fields import list_fields
 from entrypoints.http.routes.tenancy.risk_policies import get_risk_policies
@@ -61,6 +62,7 @@ DELETE: Final = f"{DANGER}/delete"
 DOCUMENTS: Final = f"{SETTINGS}/documents"
 TEXTS: Final = f"{SETTINGS}/texts"
 PROPOSALS: Final = f"{SETTINGS}/proposals"
+OFFBOARDING: Final = f"{SETTINGS}/offboarding"
 SEARCH: Final = f"{HOME}/search"
 SIGN_INS: Final = f"{HOME}/sign-ins"
 EXPIRIES: Final = f"{HOME}/ends-soon"
@@ -98,6 +100,9 @@ TRUSTED_ISSUERS_TAB: Final = Tab(
     "console.tab.trusted_issuers", TRUSTED_ISSUERS, list_trusted_issuers.caller, "console.trusted_issuers.title"
 )
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, list_audit_log.caller, "console.audit_log.title")
+OFFBOARDING_TAB: Final = Tab(
+    "console.offboarding_deadline.title", OFFBOARDING, get_offboarding_deadline.caller, "console.offboarding_deadline.title"
+)
 PROPOSALS_TAB: Final = Tab("console.proposals.title", PROPOSALS, list_proposals.caller, "console.proposals.title")
 DOCUMENTS_TAB: Final = Tab(
     "console.documents.title", DOCUMENTS, get_organization_configuration.caller, "console.documents.title", beneath=(PROPOSALS_TAB,)
@@ -135,7 +140,9 @@ DIRECTORIES_ENTRY: Final = SideEntry(
     todos=(Todo.CONNECTIONS, Todo.DOMAINS, Todo.SETUP_LINKS),
 )
 SECURITY_ENTRY: Final = SideEntry("console.entry.security", (RULES_TAB, RISK_TAB, HOOKS_TAB, HELD_BACK_TAB))
-LOGS_ENTRY: Final = SideEntry("console.entry.logs", (SIGN_INS_TAB, AUDIT_LOG_TAB, SIEM_TAB), todos=(Todo.SIEM,))
+LOGS_ENTRY: Final = SideEntry(
+    "console.entry.logs", (SIGN_INS_TAB, AUDIT_LOG_TAB, SIEM_TAB, OFFBOARDING_TAB), todos=(Todo.SIEM, Todo.OFFBOARDING)
+)
 DEVELOPERS_ENTRY: Final = SideEntry(
     "console.entry.developers", (WEBHOOKS_TAB, KEYS_TAB, TRUSTED_ISSUERS_TAB), todos=(Todo.WEBHOOKS, Todo.KEYS)
 )

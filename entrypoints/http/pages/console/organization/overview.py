@@ -19,6 +19,7 @@ from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APIS,
     APPLICATIONS,
+    AUDIT_LOG,
     DIRECTORIES,
     EVENTS,
     EXPIRIES,
@@ -61,6 +62,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.SECOND_FACTORS: PEOPLE,
     Todo.MAIL_SERVER: f"{SETTINGS}/mail-server",
     Todo.SIEM: f"{EVENTS}/siem",
+    Todo.OFFBOARDING: f"{AUDIT_LOG}?action=offboarding.late",
     Todo.SETUP_LINKS: SETUP_LINKS,
     Todo.TEXTS: f"{TEXTS}/outdated",
     Todo.KEYS: EXPIRIES,

@@ -42,7 +42,7 @@ OF_OWNER: Final[Sequence[Place]] = (
         "Security": ("Sign-in rules", "Risk policies", "Sign-in hook", "Rate-limited emails"),
     },
     {
-        "Logs": ("Sign-ins", "Audit log", "Log streams (SIEM)"),
+        "Logs": ("Sign-ins", "Audit log", "Log streams (SIEM)", "Offboarding deadline"),
         "Developers": ("Webhooks", "Management API keys", "Trusted issuers"),
         "Branding": ("Branding", "Custom text", "Languages", "Custom domain", "Email server"),
         "Settings": ("General", "Profile fields", "Terms of service", "Billing", "Configuration files"),

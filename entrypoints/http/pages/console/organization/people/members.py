@@ -56,6 +56,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
 from entrypoints.http.pages.console.organization.people import agent_grants
 from entrypoints.http.pages.console.organization.people.roles import roles
 from entrypoints.http.pages.console.organization.settings.audit_sentences import sentence_of
+from entrypoints.http.pages.console.organization.settings.entry_receivers import of_person as offboarding_of
 from entrypoints.http.pages.console.organization.sign_ins import OF_PERSON, SIGN_IN_LOG
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Ending, Filter, Making, Resource, Section
@@ -67,6 +68,7 @@ from entrypoints.http.routes.federation.token_preview import list_sign_in_verdic
 from entrypoints.http.routes.identity.mfa import StatedReason
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
 from entrypoints.http.routes.record.audit import list_audit_log
+from entrypoints.http.routes.record.entry_receivers import list_offboarding
 from entrypoints.http.routes.services.end_users import (
     get_end_user,
     list_end_users,
@@ -99,7 +101,7 @@ from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
 PERSON_TEMPLATE: Final = "organization/people/one_person.html"
 ASKED_OF_PERSON: Final = (
     *(list_sign_ins, list_sign_in_verdicts, list_audit_log, list_agent_grants, list_systems_of_person, get_provisioning),
-    get_sign_in_rules,
+    *(get_sign_in_rules, list_offboarding),
 )
 _MOST_HAPPENED: Final = 10
 _HAPPENED: Final = (
@@ -179,6 +181,7 @@ async def _shared(visit: PageVisit, person: Any, used: Any) -> Mapping[str, Any]
         "applications": await _applications(visit, person.id, used),
         "why": led_to(visit, f"{PEOPLE}/users/{{user_id}}/why", user_id=person.id),
         "opens": led_to(visit, f"{PEOPLE}/users/{{user_id}}/opens", user_id=person.id),
+        "offboarding": await offboarding_of(visit, person.id),
         "happened": await _happened(visit, person.id) if visit.may(list_audit_log) else None,
     }
 

@@ -41,6 +41,7 @@ from entrypoints.http.pages.console.organization.settings.audit_sentences import
     sentence_of,
     thing_of,
 )
+from entrypoints.http.pages.console.organization.settings.entry_receivers import of_entry
 from entrypoints.http.pages.console.resource_pages import facts_of, pages
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import AnyCall, Head, PageVisit
@@ -54,6 +55,7 @@ from entrypoints.http.routes.record.audit import (
     list_audit_log,
     logged,
 )
+from entrypoints.http.routes.record.entry_receivers import list_entry_receivers
 from ports.texts import Text
 
 MOST_VERIFIED: Final = 10_000
@@ -112,6 +114,7 @@ async def _more(visit: PageVisit, one: AuditEntryRecord) -> Mapping[str, Any]:
         "program": await program_in_words(visit, one.user_agent),
         "entry": details_of(one, 1) if one.details else "",
         "ids": facts_of(IDS, visit, one),
+        **await of_entry(visit, one),
     }
 
 
@@ -162,6 +165,7 @@ AUDIT: Final = Resource(
     folded=folded,
     template="organization/settings/audit_entry.html",
     more=_more,
+    also=(list_entry_receivers,),
     beneath=(
         ("console.audit_log.csv", _CSV, list_audit_log),
         ("console.audit_log.lines", _LINES, list_audit_log),
