@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from entrypoints.bootstrap import Postern
+from entrypoints.http.server.heads import Scope
 from ops.browser import chromium as browsers
 from ops.browser.page import Page, new_page
 from tests.browser.checks import enter
