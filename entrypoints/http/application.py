@@ -34,6 +34,7 @@ from entrypoints.http.pages.setup import connection_pages as setup_connection_pa
 from entrypoints.http.pages.setup import part_pages
 from entrypoints.http.pages.sign_in import (
     after_sign_in_pages,
+    bound_sessions,
     passkey_pages,
     registration_pages,
     sign_in_link_pages,
@@ -75,6 +76,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     after_sign_in_pages,
     sign_in_pages,
     passkey_pages,
+    bound_sessions,
     sign_in_link_pages,
     upstream_pages,
     directory,

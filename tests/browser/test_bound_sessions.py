@@ -10,14 +10,12 @@ import pytest
 import trio
 
 from entrypoints.bootstrap import Postern
-from entrypoints.http.server.heads import Scope
 from ops.browser import chromium as browsers
 from ops.browser.page import Page, new_page
 from tests.browser.checks import enter
 from tests.browser.conftest import ADDRESS, Site
 from tests.http import conftest as http
 from tests.http.people import BASE_URL, People
-from tests.http.running_server import Receive, Send
 from tests.http.signing_in import PASSWORD
 from tests.patience import PATIENCE
 from tests.tools import place_of
@@ -43,14 +41,14 @@ async def binding_page(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             yield page
 
 
-class Asked:
+class AnsweredPaths:
     """What the browser asks for: each answer to a path, in turn."""
 
     def __init__(self, site: Site) -> None:
         self.answers: list[tuple[str, int]] = []
         self._application, site.application = site.application, self
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         async def tell(message: Any) -> None:
             if message["type"] == "http.response.start":
                 self.answers.append((scope["path"], message["status"]))
@@ -69,7 +67,7 @@ class Asked:
 
 
 async def test_chromium_binds_its_session_renews_it_and_ends_it(site: Site, people: People, binding_page: Page) -> None:
-    page, asked = binding_page, Asked(site)
+    page, asked = binding_page, AnsweredPaths(site)
     ada = await people.with_password(PASSWORD, "ada@example.org")
     await page.open("/ui/sign-in")
     await enter(page, {"Email address": ada.email})

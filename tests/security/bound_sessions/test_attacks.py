@@ -227,7 +227,7 @@ async def test_a_key_is_taken_once_for_its_sign_in(binding: Binding, ada: Person
     ((_, challenge),) = browser.offers
     for text in (proof(new_key(), challenge, names_key=True), proof(key_of(browser), challenge, names_key=True)):
         answer = await register(browser, text)
-        assert (answer.status, answer.header("set-cookie"), answer.body) == (403, None, b"")
+        assert (answer.status, answer.header("set-cookie"), answer.body) == (400, None, b"")
     (kept,) = binding.people.rows("select public_key from bound_keys")
     assert json.loads(kept["public_key"]) == jwk_of(key_of(browser))
     # Signing in again with the key offers no other one.
@@ -259,11 +259,11 @@ async def test_registrations_that_do_not_count(binding: Binding, ada: Person) ->
         "of nothing": "",
     }
     for what, text in wrong.items():
-        assert (await register(browser, text)).status == 403, what
-    assert (await browser.client.request("POST", REGISTRATION)).status == 403
+        assert (await register(browser, text)).status == 400, what
+    assert (await browser.client.request("POST", REGISTRATION)).status == 400
     late = proof(key, challenge, names_key=True)
     binding.passes(minutes=5)
-    assert (await register(browser, late)).status == 403
+    assert (await register(browser, late)).status == 400
     assert binding.people.rows("select from bound_keys") == []
     assert binding.audited("security.session.bound") == []
     assert await binding.counts(browser)
@@ -274,7 +274,7 @@ async def test_no_key_is_taken_for_a_session_that_has_ended(binding: Binding, ad
     await binding.signs_in(browser, ada)
     ((_, challenge),) = browser.offers
     binding.people.change("update sessions set revoked_at = now()")
-    assert (await register(browser, proof(new_key(), challenge, names_key=True))).status == 403
+    assert (await register(browser, proof(new_key(), challenge, names_key=True))).status == 400
     assert binding.people.rows("select from bound_keys") == []
 
 
@@ -287,7 +287,7 @@ async def test_of_two_registrations_for_one_session_one_counts(binding: Binding,
     (_, first), (_, second) = browser.offers
     assert first.partition(".")[0] != second.partition(".")[0]
     answers = [await register(browser, proof(new_key(), one, names_key=True)) for one in (second, first)]
-    assert [one.status for one in answers] == [200, 403]
+    assert [one.status for one in answers] == [200, 400]
     assert len(binding.people.rows("select from bound_keys")) == 1
 
 

@@ -5,7 +5,6 @@ from typing import Final
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.identity import (
     accounts,
-    bound_sessions,
     devices,
     identities,
     impersonation,
@@ -19,5 +18,5 @@ from entrypoints.http.routes.identity import (
 )
 
 ROUTES: Final = Endpoints.of(
-    accounts, bound_sessions, identities, devices, mfa, own_terms, passkeys, pictures, sign_in, impersonation, mail_budgets, privacy
+    accounts, identities, devices, mfa, own_terms, passkeys, pictures, sign_in, impersonation, mail_budgets, privacy
 )

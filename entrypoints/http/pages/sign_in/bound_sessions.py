@@ -28,12 +28,12 @@ _STRING: Final = re.compile(rb' *(?:"(?P<string>[\x20\x21\x23-\x5b\x5d-\x7e]*)"|
 _PARAMETERS: Final = 200
 
 
-@endpoint.post(REGISTRATION, caller=ANYONE, limit=BOUND_SESSIONS, also={403: NoBody})
+@endpoint.post(REGISTRATION, caller=ANYONE, limit=BOUND_SESSIONS, also={400: NoBody})
 async def register_bound_key(call: Call[None, None], postern: Postern) -> Answer[Any]:
     """Register the key of a browser for the session that it has just signed in to"""
     proof = _text(call.request, b"secure-session-response", LONGEST_PROOF)
     bound = None if proof is None else await postern.identity.bound_sessions.register(proof, call.actor)
-    return Answer(NO_BODY, 403) if bound is None else _instructed(postern, bound)
+    return Answer(NO_BODY, 400) if bound is None else _instructed(postern, bound)
 
 
 @endpoint.post(_RENEWAL, caller=ANYONE, limit=BOUND_SESSIONS, also={403: NoBody}, refuses=(RateLimited,))
