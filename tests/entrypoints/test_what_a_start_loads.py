@@ -16,7 +16,7 @@ print(json.dumps(sorted(sys.modules)))
 """
 _FAMILIES: Final = {"core", "ports", "adapters", "actors", "entrypoints"}
 # 843 when this was written. Whoever raises it says in the commit what the new modules are for at every start.
-_MOST: Final = 924
+_MOST: Final = 944
 # What few installations use, or what only a command does.
 _AT_FIRST_USE: Final = {
     "lxml",
