@@ -79,8 +79,11 @@ class HeadSigner(Protocol):
     async def sign(self, claims: Mapping[str, Json]) -> str:
         """A compact JWS (RFC 7515), ES256, of the type `postern-head+jwt`."""
 
+    async def sign_evidence(self, claims: Mapping[str, Json]) -> str:
+        """Likewise, of the type `postern-evidence+jwt`."""
+
     async def public_key(self) -> Mapping[str, Json]:
-        """The key as a JSON Web Key. It never changes, so that people can verify heads for as long as they keep them."""
+        """The key as a JSON Web Key. It never changes, so that people can verify heads and evidence for as long as they keep them."""
 
 
 class KeyProofReader(Protocol):

@@ -1,9 +1,10 @@
-"""Signing keys: made, kept in memory for the signer and the verifier, and the key that signs the heads of exported chains.
+"""Signing keys: made, kept in memory for the signer and the verifier, and the key that signs the heads of exported chains, and evidence.
 
 Signing keys. This module makes key pairs, and keeps the stored keys in this process's memory for the signer and the verifier.
 
-Signs the heads of exported chains. The key is derived from a random secret of the installation, so every process has the same key, and
-the key never changes. No token is signed with this key, so that a program that checks only a signature cannot take a head for a token.
+Signs the heads of exported chains and evidence, each with a type of its own. The key is derived from a random secret of the installation,
+so every process has the same key, and the key never changes. No token is signed with this key, so that a program that checks only a
+signature cannot take a head or evidence for a token.
 """
 
 import hashlib
@@ -275,6 +276,7 @@ def rs256(key: RSAPrivateKey, signed: bytes) -> bytes:
 
 HEAD_PURPOSE: Final = "siem_heads"
 HEAD_TYPE: Final = "postern-head+jwt"
+EVIDENCE_TYPE: Final = "postern-evidence+jwt"
 # The number of points of P-256 (FIPS 186-5). A private key is at least 1, and less than this.
 _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
@@ -287,8 +289,14 @@ class Es256HeadSigner:
         self._key: EllipticCurvePrivateKey | None = None
 
     async def sign(self, claims: Mapping[str, Json]) -> str:
+        return await self._signed(HEAD_TYPE, claims)
+
+    async def sign_evidence(self, claims: Mapping[str, Json]) -> str:
+        return await self._signed(EVIDENCE_TYPE, claims)
+
+    async def _signed(self, kind: str, claims: Mapping[str, Json]) -> str:
         key = await self._private_key()
-        header = {"alg": "ES256", "kid": thumbprint(public_jwk(key)), "typ": HEAD_TYPE}
+        header = {"alg": "ES256", "kid": thumbprint(public_jwk(key)), "typ": kind}
         signed = base64url(msgspec.json.encode(header)) + b"." + base64url(msgspec.json.encode(claims))
         return (signed + b"." + base64url(es256(key, signed))).decode()
 

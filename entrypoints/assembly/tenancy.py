@@ -42,7 +42,7 @@ from core.usecases.tenancy.members import MemberFactors, Members
 from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileFields, ProfileValues
-from core.usecases.tenancy.receivers.offboarding import LateReceivers, OffboardingDeadlines
+from core.usecases.tenancy.receivers.offboarding import LateReceivers, OffboardingDeadlines, OffboardingEvidences
 from core.usecases.tenancy.receivers.siem import Siem, SiemExport
 from core.usecases.tenancy.receivers.webhooks import WebhookDeliveries, WebhookReceivers, Webhooks
 from core.usecases.tenancy.rights import AccessExplainer
@@ -86,6 +86,7 @@ class Tenancy(Frozen, kw_only=True):
     mail_servers: MailServers
     offboarding_deadlines: OffboardingDeadlines
     late_receivers: LateReceivers
+    offboarding_evidences: OffboardingEvidences
     management_keys: ManagementKeys
     management_key_presence: PresenceWriter[ManagementKeyId]
     key_tokens: KeyTokens
@@ -143,6 +144,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     receivers = WebhookReceivers(
         foundation.unit_of_work, foundation.keyring, foundation.mail_templates, foundation.metrics, foundation.clock
     )
+    entry_receivers = EntryReceivers(PostgresEntryReceivers(pool), foundation.clock, settings.delivery_retention)
     keys = {"lookup": PostgresManagementKeys(pool), "presence": presence}
     setups, connections = {"lookup": stores.setup_links}, {"lookup": identity.connection_lookup}
     made: Mapping[str, object] = {
@@ -174,10 +176,8 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         "access": {"lookup": PostgresRelations(pool)},
         "management_keys": keys,
         "key_tokens": keys,
-        "late_receivers": {
-            "lookup": stores.offboarding_deadlines,
-            "receivers": EntryReceivers(PostgresEntryReceivers(pool), foundation.clock, settings.delivery_retention),
-        },
+        "late_receivers": {"lookup": stores.offboarding_deadlines, "receivers": entry_receivers},
+        "offboarding_evidences": {"receivers": entry_receivers},
         "branding": {"lookup": stores.looks},
         "domain_routes": {"configured": frozenset(with_client(installed_providers(settings)))},
         "connections": connections,

@@ -35,6 +35,7 @@ _FURTHER: Final = {
     "core/domain/identity/guards/puzzles.py": {"MOST_BITS"},
     "core/domain/images.py": {"_MOST_IN_FRAME"},
     "core/domain/record/entry_receivers.py": {"MOST_OFFBOARDING", "MOST_RECEIVERS"},
+    "core/domain/record/evidence.py": {"MOST_IN_EVIDENCE"},
     "core/domain/tenancy/hooks.py": {"KNOWN_AFTER"},
     "core/domain/tenancy/offboarding.py": {"LONGEST_MINUTES", "MAILS_APART", "WATCHED_FOR"},
     "core/usecases/outbound_reach.py": {"LATELY", "MOST_RECEIVERS"},

@@ -992,6 +992,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/risk-events",
         "GET /api/organizations/{org_slug}/risk-policies/report",
     },
+    f"{Capability.AUDIT_LOGS_VIEW}_in_person": {"POST /api/organizations/{org_slug}/users/{user_id}/offboarding/evidence"},
     Capability.AUDIT_LOGS_VIEW: {
         "GET /api/organizations/{org_slug}/audit-log",
         "GET /api/organizations/{org_slug}/audit-log/event-types",

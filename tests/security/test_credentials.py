@@ -575,6 +575,7 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/search
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/proposals/{proposal_id}
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/proposals/{proposal_id}
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/proposals/{proposal_id}/apply
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/users/{user_id}/offboarding/evidence
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/offboarding-deadline
 .ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/offboarding-deadline
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/offboarding-deadline

@@ -66,10 +66,20 @@ class PostgresEntryReceivers(OnPool):
 
 
 def _row(
-    *, act_id: UUID, action: str, target_type: str, target_id: str, act_at: datetime, kind: str | None, **columns: Any
+    *,
+    act_id: UUID,
+    action: str,
+    target_type: str,
+    target_id: str,
+    act_at: datetime,
+    act_number: int | None,
+    kind: str | None,
+    **columns: Any,
 ) -> tuple[LoggedAct, ReceiverFacts | None]:
     """An entry without receivers is one row without a kind."""
-    act = LoggedAct(id=AuditEntryId(act_id), action=action, target_type=target_type, target_id=target_id, created_at=act_at)
+    act = LoggedAct(
+        id=AuditEntryId(act_id), action=action, target_type=target_type, target_id=target_id, created_at=act_at, number=act_number
+    )
     return act, None if kind is None else ReceiverFacts(kind=kind, **columns)
 
 
@@ -362,7 +372,6 @@ _SIEM: Final[LiteralString] = _part(
       from acts
       join siem_configurations as exports on exports.org_id = %(organization)s
      cross join lateral (select exports.endpoint_url as address) as hosts
-      left join lateral (select sequence from audit_links where audit_links.entry_id = acts.id limit 1) as links on true
     """,
     kind="'siem'",
     receiver="exports.id",
@@ -373,7 +382,7 @@ _SIEM: Final[LiteralString] = _part(
     attempts="exports.failures",
     next_at="case when exports.is_active then exports.next_at end",
     error="exports.last_error",
-    entry_number="links.sequence",
+    entry_number="acts.number",
     exported_to="exports.audit_sequence",
 )
 
@@ -431,6 +440,7 @@ def _heard(entries: LiteralString, which: LiteralString = "true") -> LiteralStri
     return f"""
     with acts as materialized (
              select entries.id, entries.action, entries.target_type, entries.target_id, entries.created_at, entries.request_id,
+                    links.sequence as number,
                     entries.success, {target_user("entries")} as person,
                     entries.success and entries.action = any (%(published)s::text[]) as is_published,
                     case when entries.success then signals.type end as signal,
@@ -438,6 +448,7 @@ def _heard(entries: LiteralString, which: LiteralString = "true") -> LiteralStri
                     {_id_at("(entries.created_at - %(before)s::interval)")} as from_id,
                     {_id_at("(entries.created_at + %(after)s::interval)")} as to_id
                from ({entries}) as entries
+               left join lateral (select sequence from audit_links where audit_links.entry_id = entries.id limit 1) as links on true
                left join unnest(%(signalled)s::text[], %(signals)s::text[]) as signals (action, type) on signals.action = entries.action
          ),
          published as materialized (
@@ -467,7 +478,7 @@ def _heard(entries: LiteralString, which: LiteralString = "true") -> LiteralStri
          receivers as materialized (
              {parts}
          )
-  select acts.id as act_id, acts.action, acts.target_type, acts.target_id, acts.created_at as act_at, {_READ}
+  select acts.id as act_id, acts.action, acts.target_type, acts.target_id, acts.created_at as act_at, acts.number as act_number, {_READ}
     from acts
     left join lateral (
               select *

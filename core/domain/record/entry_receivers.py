@@ -164,6 +164,8 @@ class LoggedAct(Frozen, kw_only=True):
     target_type: str
     target_id: str
     created_at: datetime
+    number: int | None = None
+    """Its place in the log's chain. None: it is not linked yet."""
 
 
 class EntryReceipts(Frozen):

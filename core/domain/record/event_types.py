@@ -343,6 +343,7 @@ _FURTHER: Final = (
         "offboarding.deadline.set",
         "offboarding.deadline.removed",
         "offboarding.late",
+        "offboarding.evidence.created",
         "hook.created",
         "hook.updated",
         "hook.secret_rotated",
@@ -1103,6 +1104,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "siem.tested": EventData("The export whose receiver was tried.", _SIEM),
     "offboarding.deadline.set": EventData("The deadlines in minutes, by kind of act; null for none.", _DEADLINES),
     "offboarding.deadline.removed": EventData("The deadlines that were removed.", _DEADLINES),
+    "offboarding.evidence.created": EventData(
+        "The file about this person, with its number of entries and its SHA-256.",
+        {"evidence_id": _ID, "entries": 2, "digest": "9f2c4d4c86a1d0c5…"},
+    ),
     "offboarding.late": EventData(
         "The entry of the audit log about this person, and the receiver that has not accepted it: within `minutes`, or at all if `state` "
         "is `given_up` or the receiver is not active. At most once for an entry and a receiver.",

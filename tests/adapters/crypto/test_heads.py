@@ -31,3 +31,11 @@ async def test_a_head_verifies_under_the_published_key(secret: bytes) -> None:
     assert await Es256HeadSigner(Fixed(secret)).public_key() == public
     assert (await Es256HeadSigner(Fixed(b"\x08" * 32)).public_key())["kid"] != public["kid"]
     assert secrets.asked == ["siem_heads"]
+
+
+async def test_evidence_has_a_type_of_its_own_under_the_same_key() -> None:
+    signer = Es256HeadSigner(Fixed(b"\x07" * 32))
+    evidence = await signer.sign_evidence({"entries": []})
+    public = dict(await signer.public_key())
+    assert jwt.get_unverified_header(evidence) == {"alg": "ES256", "kid": public["kid"], "typ": "postern-evidence+jwt"}
+    assert jwt.decode(evidence, jwt.PyJWK(public), ["ES256"]) == {"entries": []}

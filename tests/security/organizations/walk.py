@@ -301,6 +301,8 @@ CHANGES: Final = (
     Step("PUT", f"{ORGANIZATION}/terms", {"version": "2", "address": "https://new.example/", "due_at": "2099-01-01T00:00:00Z"}, by="owner"),
     Step("DELETE", f"{ORGANIZATION}/terms", by="owner"),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
+    # The key of the installation that signs it is made with the first file.
+    Step("POST", f"{ORGANIZATION}/users/{{user_id}}/offboarding/evidence", touches=("server_secrets",)),
     Step("PUT", f"{ORGANIZATION}/offboarding-deadline", {"removal_minutes": 5}),
     Step(
         "POST",
@@ -650,8 +652,11 @@ def with_ids_of_others() -> Iterator[Step]:
             others.append(_ANOTHER_SERVICE)
         if names and names[-1] == "delivery_id":
             others.append({"webhook_id": "{another_webhook}"})
-        # Of whom the log does not name, it says nothing, whoever it is.
-        refused = 0 if one.path.startswith(f"{ORGANIZATION}/users/{{user_id}}/offboarding") else 404
+        # Of whom the log does not name, it says nothing, whoever it is. That a file says so is an entry of the log.
+        is_of_anybody = one.path.startswith(f"{ORGANIZATION}/users/{{user_id}}/offboarding")
+        if is_of_anybody and one.method == "POST":
+            continue
+        refused = 0 if is_of_anybody else 404
         for ids in others:
             yield Step(one.method, one.path, one.body, one.by, ids=ids, refused=refused)
     yield from _WITH_FIELDS

@@ -2,13 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Final
 
 import structlog
 
-from core.domain.identifiers import AuditEntryId, OffboardingDeadlineId, OrganizationId
+from core.domain.identifiers import AuditEntryId, OffboardingDeadlineId, OrganizationId, UserId
 from core.domain.record.entry_receivers import EntryReceipts
 from core.domain.record.events import Actor
+from core.domain.record.evidence import EvidenceScope, OffboardingEvidence, evidence_claims, evidence_made
 from core.domain.requests import checked
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.offboarding import (
@@ -27,6 +29,7 @@ from core.frozen import Frozen, replace, values_of
 from core.usecases.record import EntryReceivers
 from core.usecases.tenancy.ownerships import tell_owners
 from core.usecases.tenancy.rights import hold_rights
+from ports.crypto import HeadSigner
 from ports.mail import MailTemplates
 from ports.metrics import Metrics
 from ports.system import System
@@ -147,3 +150,31 @@ class LateReceivers(Frozen):
                 await uow.commit()
             if len(told) < ORGANIZATIONS_AT_ONCE:
                 return
+
+
+class OffboardingEvidences(Frozen):
+    """Makes files that say who has heard of the end of a person's access. The caller may read the log."""
+
+    unit_of_work: UnitOfWorkFactory
+    receivers: EntryReceivers
+    heads: HeadSigner
+    system: System
+    issuer: str
+
+    async def make(self, member: Member, person: UserId, actor: Actor) -> OffboardingEvidence:
+        """For a person whom the log does not name, the file has no entries. Raises `Forbidden` when the caller may no longer read it."""
+        entries = await self.receivers.of_person(member.organization, person)
+        scope = EvidenceScope(
+            id=self.system.ids.new(),
+            issuer=self.issuer,
+            organization=member.organization,
+            person=person,
+            maker=member.user,
+            made_at=self.system.clock.now(),
+        )
+        file = await self.heads.sign_evidence(evidence_claims(scope, entries))
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.AUDIT_LOGS_VIEW)
+            await uow.record(evidence_made(scope, len(entries), sha256(file.encode()).hexdigest(), actor))
+            await uow.commit()
+        return OffboardingEvidence(id=scope.id, file=file, entries=len(entries))

@@ -166,7 +166,7 @@ async def test_siem(call: Call[None, None, OrganizationPath, Member], postern: P
 async def get_audit_export_keys(_call: Call, postern: Postern) -> ExportKeySet:
     """Get the public key that verifies exported audit logs
 
-    Return the key that signs the ends of the chains that SIEMs receive. It signs nothing else.
+    Return the key that signs the ends of the chains that SIEMs receive, and offboarding evidence. It signs nothing else.
     """
     return ExportKeySet([dict(await postern.tenancy.siem.heads.public_key())])
 

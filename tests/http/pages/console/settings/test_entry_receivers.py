@@ -1,5 +1,7 @@
 """The receivers of an entry on pages: of the entry, of a person, and of somebody who has left."""
 
+import jwt
+
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.roles import Capability
@@ -97,3 +99,38 @@ async def test_texts_of_all_states_are_there(console: ConsoleScene) -> None:
     text = (await console.at(f"/audit-log/{entry}")).page.text
     for word in ("Not recorded", "The browser was asked", "Exported up to entry 0", "Added later", "SIEM export", "Front-channel logout"):
         assert word in text, word
+
+
+async def test_the_page_to_print_leads_to_a_signed_file(console: ConsoleScene) -> None:
+    mary = member(console)
+    await webhook(console)
+    await happens(console, "user.removed", mary)
+    tab = await console.at(f"/audit-log/~offboarding/{mary.user}")
+    assert "print it" in tab.page.text
+    place = f"/ui/o/acme/audit-log/~offboarding/{mary.user}/evidence"
+    assert place in tab.page.links
+    form = await console.at(f"/audit-log/~offboarding/{mary.user}/evidence")
+    assert form.status == 200
+    (number,) = [number for number, one in enumerate(form.page.forms) if one.action == place]
+    stored = (await form.send(number)).shown
+    assert (stored.status, stored.header("content-type")) == (200, "application/jwt")
+    assert stored.header("content-disposition") == f'attachment; filename="acme-offboarding-{mary.user}.jwt"'
+    told = jwt.decode(stored.body.decode(), options={"verify_signature": False})
+    assert [one["action"] for one in told["entries"]] == ["user.removed"]
+
+
+async def test_the_name_of_a_late_receiver_stays_text(console: ConsoleScene) -> None:
+    mary = member(console)
+    event = Event(
+        "offboarding.late",
+        Actor(None),
+        Target("user", str(mary.user)),
+        OrganizationId(console.acme.id),
+        {"receiver": MARKUP, "receiver_kind": "webhook", "entry_action": "user.removed"},
+    )
+    async with console.postern.foundation.unit_of_work() as uow:
+        entry = await uow.record(event)
+        await uow.commit()
+    shown = await console.at(f"/audit-log/{entry}")
+    assert MARKUP in shown.page.text
+    assert MARKUP.encode() not in shown.shown.body

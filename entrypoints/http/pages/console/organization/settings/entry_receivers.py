@@ -28,9 +28,11 @@ from entrypoints.http.routes.record.entry_receivers import (
     list_entry_receivers,
     list_offboarding,
 )
+from entrypoints.http.routes.record.evidence import create_offboarding_evidence
 from ports.texts import Text
 
 OFFBOARDING: Final = f"{AUDIT_LOG}/~offboarding/{{user_id}}"
+EVIDENCE: Final = f"{OFFBOARDING}/evidence"
 _TONES: Final[Mapping[Receipt, Tone]] = {
     Receipt.RECEIVED: Tone.GOOD,
     Receipt.WAITING: Tone.WARN,
@@ -170,6 +172,8 @@ async def show_offboarding(call: Call[None, None, OffboardingPath, Member], post
             head,
             person_id=str(found.user_id),
             entries=[_Shown(visit, one) for one in found.entries],
+            evidence=visit.here(EVIDENCE, user_id=found.user_id) if visit.may(create_offboarding_evidence) else "",
+            shown_at=postern.foundation.clock.now(),
         ),
         200,
     )
