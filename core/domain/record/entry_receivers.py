@@ -48,6 +48,8 @@ MOST_OFFBOARDING: Final = 10
 
 
 class EntryReceiverKind(StrEnum):
+    """A kind of receivers that can hear of an entry."""
+
     WEBHOOK = "webhook"
     SIGNAL = "signal"
     LOGOUT_NOTICE = "logout_notice"
@@ -58,7 +60,7 @@ class EntryReceiverKind(StrEnum):
     """An application that was deleted since, whatever it received."""
 
 
-class Receipt(StrEnum):
+class ReceiverState(StrEnum):
     """How far it has come."""
 
     RECEIVED = "received"
@@ -136,7 +138,7 @@ class EntryReceiver(Frozen, kw_only=True):
     service_slug: str | None
     address: str | None
     is_on: bool
-    state: Receipt
+    state: ReceiverState
     what: str | None
     of_that_time: bool
     sent: int
@@ -180,12 +182,12 @@ def receiver_of(facts: ReceiverFacts, act: LoggedAct, kept: timedelta, now: date
     """`kept` is how long deliveries and logout notices are stored."""
     kind = EntryReceiverKind(facts.kind)
     if facts.gone_at is not None:
-        return _as(facts, kind, Receipt.NOT_KEPT, since=facts.gone_at)
+        return _as(facts, kind, ReceiverState.NOT_KEPT, since=facts.gone_at)
     match kind:
         case EntryReceiverKind.SIEM:
             return _exported(facts, kind)
         case EntryReceiverKind.FRONT_CHANNEL:
-            return _as(facts, kind, _unsaid(facts, act, Receipt.NOT_RECORDED))
+            return _as(facts, kind, _unsaid(facts, act, ReceiverState.NOT_RECORDED))
         case EntryReceiverKind.PROVISIONING:
             return _provisioned(facts, kind, act, now)
         case _:
@@ -194,37 +196,37 @@ def receiver_of(facts: ReceiverFacts, act: LoggedAct, kept: timedelta, now: date
 
 def _delivered(facts: ReceiverFacts, kind: EntryReceiverKind, act: LoggedAct, kept: timedelta, now: datetime) -> EntryReceiver:
     if facts.waiting:
-        return _as(facts, kind, Receipt.WAITING)
+        return _as(facts, kind, ReceiverState.WAITING)
     if facts.given_up:
-        return _as(facts, kind, Receipt.GIVEN_UP)
+        return _as(facts, kind, ReceiverState.GIVEN_UP)
     if facts.sent:
-        return _as(facts, kind, Receipt.RECEIVED)
+        return _as(facts, kind, ReceiverState.RECEIVED)
     # Whole months go at once, so what is older than the retention may still be there. What is not there may be gone.
     since = now - kept
     if facts.is_addressed and act.created_at < since:
-        return _as(facts, kind, _unsaid(facts, act, Receipt.NOT_KEPT), since=since)
-    return _as(facts, kind, _unsaid(facts, act, Receipt.NOT_SENT))
+        return _as(facts, kind, _unsaid(facts, act, ReceiverState.NOT_KEPT), since=since)
+    return _as(facts, kind, _unsaid(facts, act, ReceiverState.NOT_SENT))
 
 
 def _exported(facts: ReceiverFacts, kind: EntryReceiverKind) -> EntryReceiver:
     is_there = facts.entry_number is not None and facts.exported_to is not None and facts.entry_number <= facts.exported_to
-    return _as(facts, kind, Receipt.RECEIVED if is_there else Receipt.WAITING)
+    return _as(facts, kind, ReceiverState.RECEIVED if is_there else ReceiverState.WAITING)
 
 
 def _provisioned(facts: ReceiverFacts, kind: EntryReceiverKind, act: LoggedAct, now: datetime) -> EntryReceiver:
     if _waits_there(facts, act):
-        return _as(facts, kind, Receipt.WAITING if facts.is_on else Receipt.GIVEN_UP, next_at=facts.marked_at)
+        return _as(facts, kind, ReceiverState.WAITING if facts.is_on else ReceiverState.GIVEN_UP, next_at=facts.marked_at)
     accepted_at = facts.done_at or _changed_since(facts, act)
     if accepted_at is not None:
-        return _as(facts, kind, Receipt.RECEIVED, what=facts.done, received_at=accepted_at)
+        return _as(facts, kind, ReceiverState.RECEIVED, what=facts.done, received_at=accepted_at)
     since = now - RUNS_KEPT
     if not facts.is_tied and facts.place is None:
         # The person was never sent there, or the account was deleted, and with it what was known of the person there. The answer must be
         # the same: an organization does not learn that somebody who left it has deleted the account.
-        return _as(facts, kind, _unsaid(facts, act, Receipt.NOT_KEPT), since=act.created_at)
+        return _as(facts, kind, _unsaid(facts, act, ReceiverState.NOT_KEPT), since=act.created_at)
     if facts.place is not None and act.created_at < since:
-        return _as(facts, kind, _unsaid(facts, act, Receipt.NOT_KEPT), since=since)
-    return _as(facts, kind, _unsaid(facts, act, Receipt.NOT_SENT))
+        return _as(facts, kind, _unsaid(facts, act, ReceiverState.NOT_KEPT), since=since)
+    return _as(facts, kind, _unsaid(facts, act, ReceiverState.NOT_SENT))
 
 
 def _waits_there(facts: ReceiverFacts, act: LoggedAct) -> bool:
@@ -245,21 +247,21 @@ def _changed_since(facts: ReceiverFacts, act: LoggedAct) -> datetime | None:
     return facts.changed_at if is_since else None
 
 
-def _unsaid(facts: ReceiverFacts, act: LoggedAct, otherwise: Receipt) -> Receipt:
-    return Receipt.ADDED_LATER if facts.made_at is not None and facts.made_at > act.created_at else otherwise
+def _unsaid(facts: ReceiverFacts, act: LoggedAct, otherwise: ReceiverState) -> ReceiverState:
+    return ReceiverState.ADDED_LATER if facts.made_at is not None and facts.made_at > act.created_at else otherwise
 
 
 def _as(
     facts: ReceiverFacts,
     kind: EntryReceiverKind,
-    state: Receipt,
+    state: ReceiverState,
     *,
     since: datetime | None = None,
     what: str | None = None,
     received_at: datetime | None = None,
     next_at: datetime | None = None,
 ) -> EntryReceiver:
-    was_received = state is Receipt.RECEIVED
+    was_received = state is ReceiverState.RECEIVED
     return EntryReceiver(
         **_shared(facts),
         kind=kind,
@@ -268,9 +270,9 @@ def _as(
         queued_at=facts.queued_at,
         attempted_at=facts.attempted_at if facts.attempts else None,
         received_at=(received_at or facts.received_at) if was_received else None,
-        next_at=(next_at or facts.next_at) if state is Receipt.WAITING else None,
+        next_at=(next_at or facts.next_at) if state is ReceiverState.WAITING else None,
         error=None if was_received else facts.error,
-        not_kept_since=since if state is Receipt.NOT_KEPT else None,
+        not_kept_since=since if state is ReceiverState.NOT_KEPT else None,
     )
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.record.entry_receivers import EntryReceipts, EntryReceiver, EntryReceiverKind, Receipt
+from core.domain.record.entry_receivers import EntryReceipts, EntryReceiver, EntryReceiverKind, ReceiverState
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
@@ -58,7 +58,7 @@ def evidence_made(scope: EvidenceScope, entries: int, digest: str, actor: Actor)
 
 def _entry(receipts: EntryReceipts) -> Mapping[str, Json]:
     act = receipts.act
-    exports = [one for one in receipts.receivers if one.kind is EntryReceiverKind.SIEM and one.state is not Receipt.NOT_KEPT]
+    exports = [one for one in receipts.receivers if one.kind is EntryReceiverKind.SIEM and one.state is not ReceiverState.NOT_KEPT]
     shown = receipts.receivers[:MOST_IN_EVIDENCE]
     return {
         "entry_id": str(act.id),
@@ -76,7 +76,7 @@ def _entry(receipts: EntryReceipts) -> Mapping[str, Json]:
 
 def _export(export: EntryReceiver, number: int | None) -> Mapping[str, Json]:
     """Where the receiver's own copy has the entry. The stream `audit` of an export has the numbers of the log."""
-    return {"export_id": str(export.receiver), "sequence": number, "received": export.state is Receipt.RECEIVED}
+    return {"export_id": str(export.receiver), "sequence": number, "received": export.state is ReceiverState.RECEIVED}
 
 
 def _receiver(one: EntryReceiver) -> Mapping[str, Json]:

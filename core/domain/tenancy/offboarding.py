@@ -11,7 +11,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OffboardingDeadlineId, OrganizationId
-from core.domain.record.entry_receivers import OFFBOARDING_ACTIONS, EntryReceipts, EntryReceiver, EntryReceiverKind, Receipt
+from core.domain.record.entry_receivers import OFFBOARDING_ACTIONS, EntryReceipts, EntryReceiver, EntryReceiverKind, ReceiverState
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.requests import Checks
 from core.frozen import Frozen, names_of, values_of
@@ -127,7 +127,7 @@ def judged(watched: WatchedAct, receipts: EntryReceipts | None, now: datetime) -
     open_ones = [one for one in receipts.receivers if _is_open(one)]
     late: dict[str, EntryReceiver] = {}
     for one in open_ones:
-        if _key(one) not in watched.reported and (now >= due_at or not one.is_on or one.state is Receipt.GIVEN_UP):
+        if _key(one) not in watched.reported and (now >= due_at or not one.is_on or one.state is ReceiverState.GIVEN_UP):
             late.setdefault(_key(one), one)
     reported = [*watched.reported, *late]
     missing = len({_key(one) for one in open_ones}.intersection(reported))
@@ -138,7 +138,7 @@ def _is_open(receiver: EntryReceiver) -> bool:
     """A stream that has no address is polled."""
     if receiver.kind not in _JUDGED or (receiver.kind is EntryReceiverKind.SIGNAL and receiver.address is None):
         return False
-    return receiver.state in {Receipt.WAITING, Receipt.GIVEN_UP}
+    return receiver.state in {ReceiverState.WAITING, ReceiverState.GIVEN_UP}
 
 
 def _next_look(watched: WatchedAct, due_at: datetime, now: datetime, *, is_open: bool) -> datetime | None:

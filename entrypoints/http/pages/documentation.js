@@ -15,7 +15,7 @@ function searching(filter) {
     element,
     // The list of topics beside shows what is found, too: a keyboard has less to pass.
     entry: document.querySelector(`nav a[href="/docs/${element.id.replace("tag-", "")}"]`).parentElement,
-    words: element.dataset.topic.toLowerCase(),
+    words: `${element.querySelector("summary").textContent} ${element.dataset.topic}`.toLowerCase(),
     operations: [...element.querySelectorAll(".operations li")].map((one) => ({ element: one, words: one.textContent.toLowerCase() })),
   }));
   const guides = [...document.querySelectorAll("[data-guide]")].map((element) => ({

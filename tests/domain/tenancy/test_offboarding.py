@@ -8,7 +8,7 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OffboardingDeadlineId, OrganizationId
-from core.domain.record.entry_receivers import EntryReceipts, EntryReceiver, EntryReceiverKind, LoggedAct, Receipt
+from core.domain.record.entry_receivers import EntryReceipts, EntryReceiver, EntryReceiverKind, LoggedAct, ReceiverState
 from core.domain.tenancy.offboarding import (
     ACTS,
     LONGEST_MINUTES,
@@ -40,7 +40,9 @@ def watched(**changed: Any) -> WatchedAct:
     return WatchedAct(**{**known, **changed})
 
 
-def receiver(state: Receipt = Receipt.WAITING, kind: EntryReceiverKind = EntryReceiverKind.WEBHOOK, **changed: Any) -> EntryReceiver:
+def receiver(
+    state: ReceiverState = ReceiverState.WAITING, kind: EntryReceiverKind = EntryReceiverKind.WEBHOOK, **changed: Any
+) -> EntryReceiver:
     nothing: dict[str, Any] = dict.fromkeys(names_of(EntryReceiver))
     known = {"receiver": UUID(int=4), "name": "CRM", "is_on": True, "address": "https://crm.example/", "of_that_time": False}
     return EntryReceiver(**{**nothing, **known, "sent": 1, "attempts": 1, "kind": kind, "state": state, **changed})
@@ -56,13 +58,13 @@ def receipts(*receivers: EntryReceiver) -> EntryReceipts:
     [
         (receiver(), EARLY, False),
         (receiver(), DUE, True),
-        (receiver(Receipt.GIVEN_UP), EARLY, True),
+        (receiver(ReceiverState.GIVEN_UP), EARLY, True),
         # Turned off, with something that waits.
         (receiver(is_on=False), EARLY, True),
-        (receiver(Receipt.RECEIVED), DUE, False),
-        (receiver(Receipt.NOT_SENT), DUE, False),
-        (receiver(Receipt.ADDED_LATER), DUE, False),
-        (receiver(Receipt.NOT_KEPT), DUE, False),
+        (receiver(ReceiverState.RECEIVED), DUE, False),
+        (receiver(ReceiverState.NOT_SENT), DUE, False),
+        (receiver(ReceiverState.ADDED_LATER), DUE, False),
+        (receiver(ReceiverState.NOT_KEPT), DUE, False),
         (receiver(kind=EntryReceiverKind.LOGOUT_NOTICE), DUE, True),
         (receiver(kind=EntryReceiverKind.PROVISIONING), DUE, True),
         (receiver(kind=EntryReceiverKind.SIGNAL), DUE, True),
@@ -90,7 +92,7 @@ def test_a_receiver_is_late_once_for_an_act_whatever_it_was_sent() -> None:
 
 
 def test_what_was_late_and_has_been_accepted_is_missing_no_more() -> None:
-    judgment = judged(watched(reported=[f"webhook:{UUID(int=4)}"]), receipts(receiver(Receipt.RECEIVED)), DUE)
+    judgment = judged(watched(reported=[f"webhook:{UUID(int=4)}"]), receipts(receiver(ReceiverState.RECEIVED)), DUE)
     assert (judgment.missing, judgment.look_at) == (0, None)
 
 
@@ -109,7 +111,7 @@ def test_an_act_is_looked_at_the_later_the_longer_it_waits_and_at_its_deadline()
 
 def test_an_act_that_all_have_accepted_is_looked_at_once_more() -> None:
     """Its entry is read again for a while, and notices of its sessions can still be made."""
-    accepted = receipts(receiver(Receipt.RECEIVED))
+    accepted = receipts(receiver(ReceiverState.RECEIVED))
     assert judged(watched(), accepted, AT).look_at == AT + 2 * OVERLAP
     assert judged(watched(), accepted, AT + 2 * OVERLAP).look_at is None
 

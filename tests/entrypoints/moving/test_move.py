@@ -85,6 +85,7 @@ _OTHERWISE: Final = {
     "domain_routes": {"join_policy"},
     "siem_configurations": {"is_active"},
     "hooks": {"since"},
+    "offboarding_deadlines": {"created_at", "seen_to"},
     "provisioning_connections": {"stopped_why"},
 }
 

@@ -215,10 +215,8 @@ async def test_every_topic_is_found_by_other_words_than_ours(lonely_client: Clie
     body = unescape((await lonely_client.get("/docs")).body.decode())
     topics = re.findall(r'id="tag-([^"]+)" data-topic="([^"]+)"', body)
     assert sorted(name for name, _ in topics) == TAGS
-    titles = dict(re.findall(r'<a href="/docs/([^"#/]+)">([^<]+)</a>', body))
     for name, words in topics:
-        assert words.startswith(titles[name])
-        assert not words.endswith((". ", " ")), f"{name} has no other words: add some to the search's texts"
+        assert words.strip() == words, f"{name} has no other words: add some to the search's texts"
 
 
 async def test_an_endpoint_shows_its_call_in_three_ways(lonely_client: Client) -> None:

@@ -137,6 +137,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ),
         *((method, f"{place}/terms") for method in ("PUT", "DELETE") for place in ("/api/platform", "/api/organizations/acme")),
         ("POST", "/api/user/requests/{request_id}/allow"),
+        ("POST", "/api/organizations/acme/users/{user_id}/offboarding/evidence"),
         ("POST", "/api/platform/providers"),
         ("PATCH", "/api/platform/providers/{key}"),
         ("DELETE", "/api/platform/providers/{key}"),

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.identifiers import AuditEntryId, UserId
-from core.domain.record.entry_receivers import EntryReceipts, EntryReceiver, EntryReceiverKind, Receipt
+from core.domain.record.entry_receivers import EntryReceipts, EntryReceiver, EntryReceiverKind, ReceiverState
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import replace
@@ -42,7 +42,7 @@ class EntryReceiverRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the webhook or SIEM export. For other receivers, the name of the application."""
     service_slug: Annotated[str, example("billing")] | None
     """The application's slug; null for a webhook or SIEM export."""
-    state: Annotated[Receipt, example("received")]
+    state: Annotated[ReceiverState, example("received")]
     """`received` (accepted by the receiver), `waiting`, `given_up` (no further attempt), `not_sent` (it does not concern the receiver),
     `added_later` (the receiver was created after the entry), `not_kept` (the record was deleted, see `not_kept_since`), or `not_recorded`
     (front-channel logout: the browser was asked, and its answer is unknown).

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.record.entry_receivers import OFFBOARDING_ACTIONS, EntryReceiverKind, Receipt
+from core.domain.record.entry_receivers import OFFBOARDING_ACTIONS, EntryReceiverKind, ReceiverState
 from core.domain.record.events import TargetType
 from core.domain.tenancy.members import Member
 from core.frozen import replace
@@ -33,14 +33,14 @@ from ports.texts import Text
 
 OFFBOARDING: Final = f"{AUDIT_LOG}/~offboarding/{{user_id}}"
 EVIDENCE: Final = f"{OFFBOARDING}/evidence"
-_TONES: Final[Mapping[Receipt, Tone]] = {
-    Receipt.RECEIVED: Tone.GOOD,
-    Receipt.WAITING: Tone.WARN,
-    Receipt.GIVEN_UP: Tone.BAD,
-    Receipt.NOT_SENT: Tone.PLAIN,
-    Receipt.ADDED_LATER: Tone.PLAIN,
-    Receipt.NOT_KEPT: Tone.PLAIN,
-    Receipt.NOT_RECORDED: Tone.PLAIN,
+_TONES: Final[Mapping[ReceiverState, Tone]] = {
+    ReceiverState.RECEIVED: Tone.GOOD,
+    ReceiverState.WAITING: Tone.WARN,
+    ReceiverState.GIVEN_UP: Tone.BAD,
+    ReceiverState.NOT_SENT: Tone.PLAIN,
+    ReceiverState.ADDED_LATER: Tone.PLAIN,
+    ReceiverState.NOT_KEPT: Tone.PLAIN,
+    ReceiverState.NOT_RECORDED: Tone.PLAIN,
 }
 # Steps of provisioning, signals and logout tokens have words here; events have those of the catalogue.
 _SENT: Final = frozenset(
@@ -62,7 +62,7 @@ def _sent(one: EntryReceiverRecord, text: Text) -> str:
     return text(f"console.entry_receivers.sent.{step}") if step in _SENT else event_in_words(one.sent, text)
 
 
-def _state(receipt: Receipt) -> tuple[str, Tone]:
+def _state(receipt: ReceiverState) -> tuple[str, Tone]:
     return f"console.entry_receivers.state.{receipt.value}", _TONES[receipt]
 
 
@@ -74,7 +74,7 @@ def _answer(one: EntryReceiverRecord, text: Text) -> str:
 def _remarks(one: EntryReceiverRecord) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if one.not_kept_since is not None:
         yield "not_kept_since", {"at": one.not_kept_since}
-    if one.state is Receipt.NOT_RECORDED:
+    if one.state is ReceiverState.NOT_RECORDED:
         yield "browser_asked", {}
     if one.exported_to is not None:
         yield ("exported" if one.entry_number else "exported_unnumbered"), {"to": one.exported_to, "number": one.entry_number}
@@ -83,7 +83,7 @@ def _remarks(one: EntryReceiverRecord) -> Iterator[tuple[str, Mapping[str, Any]]
     if one.is_by_time and one.count:
         yield "by_time", {}
     yield from _attempted(one)
-    if not one.is_on and one.state in {Receipt.WAITING, Receipt.GIVEN_UP, Receipt.NOT_SENT}:
+    if not one.is_on and one.state in {ReceiverState.WAITING, ReceiverState.GIVEN_UP, ReceiverState.NOT_SENT}:
         yield "is_off", {}
 
 
@@ -101,7 +101,7 @@ def _attempted(one: EntryReceiverRecord) -> Iterator[tuple[str, Mapping[str, Any
 COLUMNS: Final[Sequence[Column]] = (
     replace(plain("name", "console.entry_receivers.receiver"), beside_said=_kind),
     sentence(_sent, "console.entry_receivers.what"),
-    replace(state("state", lambda value: _state(Receipt(value))), beside_said=_answer),
+    replace(state("state", lambda value: _state(ReceiverState(value))), beside_said=_answer),
     when("queued_at", "console.entry_receivers.queued_at"),
     when("received_at", "console.entry_receivers.received_at"),
 )
@@ -109,8 +109,8 @@ COLUMNS: Final[Sequence[Column]] = (
 
 def _summary(one: EntryReceiversRecord, text: Text) -> str:
     """How many receivers are in each state."""
-    counts = Counter(Receipt(receiver.state) for receiver in one.receivers)
-    shown = [(text(_state(receipt)[0]), counts[receipt]) for receipt in Receipt if counts[receipt]]
+    counts = Counter(ReceiverState(receiver.state) for receiver in one.receivers)
+    shown = [(text(_state(receipt)[0]), counts[receipt]) for receipt in ReceiverState if counts[receipt]]
     return text.listed(text("console.entry_receivers.counted", state=name, count=count) for name, count in shown)
 
 
