@@ -70,11 +70,12 @@ BY_ITSELF: Final = """
         PublicKeyCredential.isConditionalMediationAvailable = undefined;
         PublicKeyCredential.getClientCapabilities = async () => ({ conditionalCreate: true });
         const create = navigator.credentials.create.bind(navigator.credentials);
-        navigator.credentials.create = ({ mediation, ...asked }) =>
+        navigator.credentials.create = ({ mediation, signal, ...asked }) =>
             mediation === "conditional" && !REFUSES ? create(asked) : Promise.reject(new DOMException("", "NotAllowedError"));
     }
 """
-"""This build of Chromium has no password manager, which alone would make a passkey by itself. Without the word, its authenticator does."""
+"""This build of Chromium has no password manager, which alone would make a passkey by itself. Without the word, its authenticator does, and
+without the signal it takes as long as a busy machine needs."""
 
 
 async def scripted(page: Page, source: str) -> None:
