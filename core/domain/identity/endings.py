@@ -540,7 +540,9 @@ SIGNED: Final[Mapping[str, CredentialKind | Because]] = {
     "bound_sessions": Because("it names a key, and counts beside the cookie of a session that is bound to this key"),
     "dpop_nonces": Because("it says how late it is, and counts beside a key and a token"),
     "open_registrations": Because("a client's id that says what its program has said of itself, and proves nothing about its bearer"),
-    "organization_moves": Because("the file of a move is sealed for the installation that it goes to"),
+    **dict.fromkeys(
+        ("organization_moves", "organization_moves_hybrid"), Because("the file of a move is sealed for the installation that it goes to")
+    ),
     **dict.fromkeys(
         ("used_usernames", "imported_people", "saml_name_ids", "audit_chain", "siem_heads"),
         Because("it names or orders something, and opens nothing"),

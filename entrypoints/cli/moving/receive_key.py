@@ -35,5 +35,5 @@ async def _run(given: argparse.Namespace, settings: Settings) -> None:
 
 async def receiving_secrets(postern: Postern) -> RecipientSecrets:
     """The private halves of both keys of this installation."""
-    kept = postern.foundation.server_secrets
-    return RecipientSecrets(hybrid=await kept.get(HYBRID_RECEIVING_KEY), x25519=await kept.get(RECEIVING_KEY))
+    hybrid = await postern.foundation.server_secrets.get(HYBRID_RECEIVING_KEY)
+    return RecipientSecrets(hybrid=hybrid, x25519=await postern.foundation.server_secrets.get(RECEIVING_KEY))

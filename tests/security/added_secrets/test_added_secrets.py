@@ -26,6 +26,7 @@ ACTS: Final = (
             "test_identity_assertions.py::test_two_connections_with_one_issuer",
         )
     ),
+    "tests/http/record/test_entry_receivers.py::test_each_row_says_what_its_receiver_wrote_down",
     "tests/http/configuration/test_directories_in_documents.py",
     "tests/http/configuration/test_providers_in_documents.py",
     "tests/http/ldap/test_keeping.py::test_the_first_run_is_a_plan_that_does_nothing_until_an_owner_lets_it_go_on",
