@@ -186,7 +186,7 @@ class KeptSecrets(ServerSecrets, Protocol):
 class SigningKeyStore(Protocol):
     """All methods need a unit of work."""
 
-    async def hold(self) -> None:
+    async def lock_for_update(self) -> None:
         """One writer at a time, across all processes, until the transaction ends. Readers do not wait."""
 
     async def all(self) -> Sequence[SigningKey]: ...

@@ -236,7 +236,7 @@ class ImportStore(Protocol):
         organization.
         """
 
-    async def hold(self, to: ImportDestination, candidates: Sequence[Candidate]) -> None:
+    async def lock_for_update(self, to: ImportDestination, candidates: Sequence[Candidate]) -> None:
         """Until the transaction ends, nobody else changes the organization's members, teams and roles, and the accounts that are known of
         these people stay.
         """
@@ -285,12 +285,12 @@ class PlatformOwnerStore(Protocol):
         """
 
     async def put_out_of_office(self, user: UserId, at: datetime) -> bool:
-        """False when the account is not a platform owner. After `hold`."""
+        """False when the account is not a platform owner. After `lock_for_update`."""
 
-    async def hold(self) -> None:
+    async def lock_for_update(self) -> None:
         """Nobody else changes the set of platform owners until the transaction ends. Call it before any account is held."""
 
-    async def hold_first(self) -> None:
+    async def lock_first_start(self) -> None:
         """Only one first start of the installation runs at a time, across all processes, until the transaction ends."""
 
 
@@ -422,13 +422,13 @@ class TextApprovalStore(Protocol):
         `most_texts` texts, no further organization is listed.
         """
 
-    async def hold(self, organization: OrganizationId) -> OrganizationTexts | None:
+    async def find_for_update(self, organization: OrganizationId) -> OrganizationTexts | None:
         """Without the texts themselves, which stay as they are until the unit of work ends. None when the organization has none, and no
         yes to former ones.
         """
 
     async def approve(self, organization: OrganizationId, version: str | None) -> None:
-        """After `hold`. None takes an approval back."""
+        """After `lock_for_update`. None takes an approval back."""
 
     async def rules(self) -> ApprovalRules: ...
 

@@ -81,8 +81,8 @@ SIGNING_KEY: Final = Columns(SigningKey, "signing_keys")
 class SigningKeyRows(OnTransaction):
     """Implements `ports.crypto.SigningKeyStore` in one transaction."""
 
-    async def hold(self) -> None:
-        await self._transaction.hold(locks.SIGNING_KEYS)
+    async def lock_for_update(self) -> None:
+        await self._transaction.take_advisory_lock(locks.SIGNING_KEYS)
 
     async def all(self) -> Sequence[SigningKey]:
         return await self._transaction.ask(SIGNING_KEY.row, _ALL)

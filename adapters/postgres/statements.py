@@ -171,8 +171,8 @@ class NeedsUnitOfWork(Exception):
 class Statements:
     """A store uses `Statements` outside any unit of work, and a `Transaction` inside one. The methods have the same names in both classes.
 
-    With `Statements`, each `ask` is a separate transaction and one round trip. `tell`, `hold` and `ring` are parts of a larger change, so
-    `Statements` refuses them. `ring_here` rings at once, for what the last `ask` has written.
+    With `Statements`, each `ask` is a separate transaction and one round trip. `tell`, `take_advisory_lock` and `ring` are parts of a
+    larger change, so `Statements` refuses them. `ring_here` rings at once, for what the last `ask` has written.
     """
 
     def __init__(self, pool: Pool, ring_here: Callable[[str], None] = lambda _topic: None) -> None:
@@ -200,7 +200,7 @@ class Statements:
     async def tell_along(self, statement: LiteralString, parameters: Parameters) -> None:  # noqa: ARG002
         _refuse()
 
-    async def hold(self, lock: int) -> None:  # noqa: ARG002
+    async def take_advisory_lock(self, lock: int) -> None:  # noqa: ARG002
         _refuse()
 
     def ring(self, topic: str) -> None:  # noqa: ARG002
@@ -299,7 +299,7 @@ class Transaction:
             await self._transaction.flush()
             return execution.rows()
 
-    async def hold(self, lock: int) -> None:
+    async def take_advisory_lock(self, lock: int) -> None:
         """Take an advisory lock of `locks.py` until the transaction ends."""
         await self.tell(_LONGEST_HOLD, {"timeout": LONGEST_HOLD})
         await self.tell(_HOLD, {"namespace": locks.NAMESPACE, "lock": lock})

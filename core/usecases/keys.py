@@ -171,7 +171,7 @@ class SigningKeys(Frozen):
         # keys first.
         made = {place: await self.key_maker.make(place[0], now) for place in needed}
         async with self.unit_of_work() as uow:
-            await uow.signing_keys.hold()
+            await uow.signing_keys.lock_for_update()
             for purpose, state in missing(await uow.signing_keys.all()):
                 # Between the two looks, a missing key can only have been added: rotation, which alone removes keys from `next` and
                 # `current`, replaces them at once.
@@ -188,7 +188,7 @@ class SigningKeys(Frozen):
         made = [await self.key_maker.make(purpose, now) for purpose in KeyPurpose]
         rotations = []
         async with self.unit_of_work() as uow:
-            await uow.signing_keys.hold()
+            await uow.signing_keys.lock_for_update()
             keys = await uow.signing_keys.all()
             for added in made:
                 current = in_state(keys, added.purpose, KeyState.CURRENT)

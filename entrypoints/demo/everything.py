@@ -178,7 +178,7 @@ async def _service(postern: Postern, uow: UnitOfWork, organization: Organization
     """Makes or updates the service. The service is a public client, so that no client secret has to be kept between two runs."""
     now = postern.foundation.clock.now()
     ids = postern.foundation.ids
-    before = await uow.services.hold(organization.id, SERVICE)
+    before = await uow.services.find_for_update(organization.id, SERVICE)
     if before is not None:
         addresses = ServiceChange(redirect_uris=(f"{home}/callback",), post_logout_redirect_uris=(f"{home}/",))
         after = changed(before, addresses, now)
@@ -222,7 +222,7 @@ async def make_everything(postern: Postern, made: Demo, programs: Programs, issu
     if (await saml.get(partner, WIKI)).configured.active is None:
         await saml.make_certificate(partner, WIKI, acting(), activate=True)
     async with postern.foundation.unit_of_work() as uow:
-        assistant = await uow.services.hold(made.organization.id, ASSISTANT)
+        assistant = await uow.services.find_for_update(made.organization.id, ASSISTANT)
     if assistant is None:
         raise StartFailed("The demo was deleted a moment ago: try again")
     programs.assistant.client_id = str(assistant.client_id)

@@ -95,7 +95,7 @@ async def providers_of(server: Server, organization: UUID, fake: FakeProvider) -
             mapping={},
         )
         async with postern.foundation.unit_of_work() as uow:
-            await uow.organizations.hold(org)
+            await uow.organizations.find_for_update(org)
             for made in (by_openid, by_saml):
                 await add(uow, made, SYSTEM)
             await uow.commit()

@@ -42,7 +42,8 @@ class ListedGroup(Frozen):
 
 class DirectoryRunStore(Protocol):
     """Outside a unit of work, `claim_due`, `list`, `find`, `people`, `open`, `next_at` and `owners` are one statement and one
-    round trip. The others need a unit of work. `hold_step` and `hold_decision` hold the organization, and then the row of the connection.
+    round trip. The others need a unit of work. `renew_step_lease` and `find_run_for_update` hold the organization, and then the row of the
+    connection.
     """
 
     async def claim_due(self, at: datetime, until: datetime, holder: UUID, limit: int) -> Sequence[DirectoryStep]:
@@ -63,26 +64,28 @@ class DirectoryRunStore(Protocol):
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
 
-    async def hold_step(self, step: DirectoryStep, until: datetime) -> bool:
+    async def renew_step_lease(self, step: DirectoryStep, until: datetime) -> bool:
         """Holds the organization and goes on with the run until then. False when the run has been taken over, or nobody keeps in step any
         more: then nothing may be written.
         """
 
     async def begin(self, run: DirectoryRun) -> None:
-        """A run that was under way before was interrupted. After `hold_step`."""
+        """A run that was under way before was interrupted. After `renew_step_lease`."""
 
     async def name(self, run: DirectoryRun, people: Sequence[RunPerson], after: int) -> None:
-        """People who come by a plan, behind as many others. After `hold_step`."""
+        """People who come by a plan, behind as many others. After `renew_step_lease`."""
 
     async def end(self, run: DirectoryRun, people: Sequence[RunPerson]) -> None:
-        """Saves the run with whom it names. One that waits takes the place of the one that waited. After `hold_step`."""
+        """Saves the run with whom it names. One that waits takes the place of the one that waited. After `renew_step_lease`."""
 
     async def save_step(self, claimed: DirectoryStep, step: DirectoryStep, next_at: datetime | None) -> None:
         """Saves how far the connection has come, and gives the lease back. What others have pressed since it was claimed stays. After
-        `hold_step`.
+        `renew_step_lease`.
         """
 
-    async def hold_decision(self, organization: OrganizationId, connection: UpstreamProviderId, run: DirectoryRunId) -> DirectoryRun | None:
+    async def find_run_for_update(
+        self, organization: OrganizationId, connection: UpstreamProviderId, run: DirectoryRunId
+    ) -> DirectoryRun | None:
         """Holds the run, for an owner who decides about it."""
 
     async def decide(self, run: DirectoryRun, *, starts_at: datetime | None) -> None:
@@ -128,8 +131,8 @@ class DirectoryPeopleStore(Protocol):
     async def users_of(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Sequence[UserId]:
         """Those whom the connection lists as active."""
 
-    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]) -> None:
-        """Holds the accounts that these people have, or would get. After `hold_step`."""
+    async def lock_people(self, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]) -> None:
+        """Holds the accounts that these people have, or would get. After `renew_step_lease`."""
 
     async def add_accounts(self, organization: OrganizationId, accounts: Sequence[Account]) -> Collection[UserId]:
         """Those that were added. The others have lost against somebody who registered with the address at this moment."""

@@ -259,7 +259,7 @@ class DocumentLookup(Protocol):
 class DocumentServiceStore(Protocol):
     """For one unit of work, which ends at once."""
 
-    async def hold_organization(self, organization: OrganizationId) -> bool:
+    async def lock_organization(self, organization: OrganizationId) -> bool:
         """Locks the organization. False when it is not active."""
 
     async def count(self, organization: OrganizationId) -> int:

@@ -25,7 +25,7 @@ class ProvisioningConnectionStore(Protocol):
     async def find(self, organization: OrganizationId, service_slug: str) -> ServiceProvisioning | None:
         """None when the organization has no such service."""
 
-    async def hold(self, service: ServiceId) -> ProvisioningConnection | None:
+    async def find_for_update(self, service: ServiceId) -> ProvisioningConnection | None:
         """It stays as it is until the unit of work ends. A run that is under way waits with its next write."""
 
     async def add(self, connection: ProvisioningConnection, sealed_token: bytes | None) -> None: ...

@@ -222,10 +222,10 @@ class ProvisioningRunStore(Protocol):
     async def work(self, organization: OrganizationId, service_slug: str) -> ProvisioningWork | None:
         """The connection of an application, whoever works for it."""
 
-    async def hold_work(self, organization: OrganizationId, service_slug: str) -> ProvisioningWork | None:
+    async def find_work_for_update(self, organization: OrganizationId, service_slug: str) -> ProvisioningWork | None:
         """Likewise, held for an owner who decides about it."""
 
-    async def hold(self, work: ProvisioningWork, until: datetime) -> bool:
+    async def renew_lease(self, work: ProvisioningWork, until: datetime) -> bool:
         """Goes on with the work until then. False when another has taken it over, when nobody wants it any more, and when the organization
         is suspended: then nothing may be written or sent.
         """

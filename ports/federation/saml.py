@@ -110,7 +110,7 @@ class SamlStore(Protocol):
 
     async def certificates(self, service: ServiceId) -> Sequence[Certificate]: ...
 
-    async def hold_certificates(self, organization: OrganizationId, service_slug: str) -> None:
+    async def lock_certificates(self, organization: OrganizationId, service_slug: str) -> None:
         """Called before the service is held: a sign-in that brings somebody new to the service takes the two locks in this order."""
 
     async def add_certificate(self, certificate: Certificate, sealed_private_key: bytes) -> None:

@@ -47,12 +47,12 @@ class ShownMembers(Frozen):
 
 class DirectoryTeamStore(Protocol):
     """Outside a unit of work, `settings`, `list`, `find` and `members` are one statement and one round trip each. The other methods need a
-    unit of work that holds the organization, which `hold` does.
+    unit of work that holds the organization, which `find_for_update` does.
     """
 
     async def settings(self, organization: OrganizationId) -> DirectorySettings: ...
 
-    async def hold_grouping(self, organization: OrganizationId) -> ScimGrouping | None:
+    async def find_grouping_for_update(self, organization: OrganizationId) -> ScimGrouping | None:
         """Holds the organization. None when the organization is gone."""
 
     async def save_settings(self, organization: OrganizationId, settings: DirectorySettings, at: datetime) -> None: ...
@@ -66,7 +66,7 @@ class DirectoryTeamStore(Protocol):
     async def find(self, organization: OrganizationId, team: TeamId) -> Team | None:
         """None when the organization's directory fills no such team."""
 
-    async def hold(self, organization: OrganizationId, team: TeamId) -> Team | None:
+    async def find_for_update(self, organization: OrganizationId, team: TeamId) -> Team | None:
         """Holds the organization. None when the organization's directory fills no such team."""
 
     async def members(self, teams: Sequence[Team], users_address: str, most: int | None) -> ShownMembers:
@@ -155,8 +155,8 @@ SORTABLE = ("id", "userName", "externalId", "displayName", "meta.created", "meta
 
 class ProvisionedUserStore(Protocol):
     """Outside a unit of work, `find`, `list` and `group` are one statement and one round trip each. The other methods need a unit of work.
-    Each `hold` method holds the organization and then the accounts, so that nobody else changes them, and nothing new refers to them,
-    until the unit of work ends. All locks are taken in one order.
+    Each method `…_for_update` locks the organization and then the accounts, so that nobody else changes them, and nothing new refers to
+    them, until the unit of work ends. All locks are taken in one order.
     """
 
     async def find(self, organization: OrganizationId, user: UserId) -> ProvisionedUser | None: ...
@@ -171,36 +171,36 @@ class ProvisionedUserStore(Protocol):
         which of the people named in `members` are in the group.
         """
 
-    async def hold(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
+    async def find_for_update(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
         """None for a person whom the directory does not know."""
 
-    async def hold_all(self, organization: OrganizationId, users: Collection[UserId]) -> Sequence[tuple[Capacity, HeldUser]]:
+    async def find_all_for_update(self, organization: OrganizationId, users: Collection[UserId]) -> Sequence[tuple[Capacity, HeldUser]]:
         """Those of these people whom a directory knows."""
 
-    async def hold_address(self, organization: OrganizationId, email: Email) -> Newcomer | None:
+    async def find_newcomer_for_update(self, organization: OrganizationId, email: Email) -> Newcomer | None:
         """None when the organization is gone."""
 
-    async def hold_group(self, organization: OrganizationId, change: GroupChange) -> Touched | None:
+    async def find_group_for_update(self, organization: OrganizationId, change: GroupChange) -> Touched | None:
         """The people whom the change concerns. People who are in the group and are to stay in it are left out. None when the organization
         is gone.
         """
 
     async def enter(self, organization: OrganizationId, users: Mapping[UserId, MembershipId], at: datetime) -> None:
-        """The people become members. An account that a directory has deactivated is active again. After `hold`."""
+        """The people become members. An account that a directory has deactivated is active again. After `find_for_update`."""
 
     async def leave(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, deactivated: bool) -> None:
         """The people are no longer members, and their sessions in the organization and its services end. For people who were no members,
-        only `deactivated` is recorded. After `hold`.
+        only `deactivated` is recorded. After `find_for_update`.
         """
 
     async def deactivate_accounts(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> None:
-        """Deactivates the accounts until the people are members again. After `hold`."""
+        """Deactivates the accounts until the people are members again. After `find_for_update`."""
 
     async def change_address(self, organization: OrganizationId, user: UserId, email: Email, at: datetime) -> AddressChange:
-        """The new address is unverified. After `hold`."""
+        """The new address is unverified. After `find_for_update`."""
 
     async def list_in_group(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, listed: bool) -> None:
-        """Records whether deactivated people are in the group. After `hold`."""
+        """Records whether deactivated people are in the group. After `find_for_update`."""
 
     async def save(self, organization: OrganizationId, user: UserId, profile: ScimProfile, at: datetime) -> None:
         """Saves the directory's profile of the person, but not the address and whether they are active. After `enter` or `leave`."""

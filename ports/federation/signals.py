@@ -33,7 +33,7 @@ class SignalStore(Protocol):
     async def turn_off(self, service: ServiceId) -> None:
         """Ends all streams of the service, too."""
 
-    async def hold_settings(self, service: ServiceId) -> SignalSettings | None:
+    async def find_settings_for_update(self, service: ServiceId) -> SignalSettings | None:
         """They stay as they are until the unit of work ends, and nobody else makes or changes streams of the service. None while signals
         are off.
         """
@@ -50,18 +50,18 @@ class SignalStore(Protocol):
     async def find(self, service: ServiceId, stream: SignalStreamId) -> SignalStream | None: ...
 
     async def add(self, stream: SignalStream, sealed_header: bytes | None) -> None:
-        """After `hold_settings`."""
+        """After `find_settings_for_update`."""
 
     async def save(self, stream: SignalStream, *, keeps_header: bool, sealed_header: bytes | None) -> None:
-        """After `hold_settings`. With `keeps_header`, the header of before stays, and `sealed_header` says nothing. Wakes the
+        """After `find_settings_for_update`. With `keeps_header`, the header of before stays, and `sealed_header` says nothing. Wakes the
         dispatchers.
         """
 
     async def delete(self, stream: SignalStreamId) -> None:
-        """With what waits for it. After `hold_settings`."""
+        """With what waits for it. After `find_settings_for_update`."""
 
     async def verified_at(self, stream: SignalStreamId) -> datetime | None:
-        """When a proof of life was asked for last. After `hold_settings`."""
+        """When a proof of life was asked for last. After `find_settings_for_update`."""
 
     async def note_verification(self, stream: SignalStreamId, at: datetime) -> None: ...
 

@@ -69,19 +69,21 @@ class AccountStore(Protocol):
 
     async def find(self, email: Email) -> Account | None: ...
 
-    async def hold(self, user: UserId) -> None:
+    async def lock_for_update(self, user: UserId) -> None:
         """Allows one change to this account at a time, until the transaction ends. Comes first in its unit of work, so that two units of
         work cannot wait for each other. Returns once the account is held: a time read afterwards is later than everything that others did
         to the account.
         """
 
-    async def hold_to_move(self, user: UserId) -> None:
-        """As `hold`, for a change of address: rows that refer to the account cannot be added meanwhile either. After a plain `hold`, the
-        change of address would wait for others who have added such rows, and they may wait for the account.
+    async def lock_for_email_change(self, user: UserId) -> None:
+        """As `lock_for_update`, for a change of address: rows that refer to the account cannot be added meanwhile either. After a plain
+        `lock_for_update`, the change of address would wait for others who have added such rows, and they may wait for the account.
         """
 
-    async def hold_shared(self, user: UserId) -> None:
-        """Nobody changes this account until the transaction ends; others may hold it in the same way. Comes first, as `hold` does."""
+    async def lock_for_share(self, user: UserId) -> None:
+        """Nobody changes this account until the transaction ends; others may hold it in the same way. Comes first, as `lock_for_update`
+        does.
+        """
 
     async def ways_in(self, user: UserId) -> WaysIn:
         """Called after the account is held."""
@@ -99,7 +101,9 @@ class AccountStore(Protocol):
         holds. Called after the account is held to move.
         """
 
-    async def hold_unproved(self, now: datetime, retention: timedelta, after: datetime | None, limit: int) -> Sequence[Account]:
+    async def list_unverified_for_update(
+        self, now: datetime, retention: timedelta, after: datetime | None, limit: int
+    ) -> Sequence[Account]:
         """Holds, to delete them, active accounts that are older than `retention`, both at `now` and by the database's clock, that were
         made after `after`, and of which nobody has proved the address. The oldest come first. Leaves out accounts that somebody else holds,
         and those that a directory or the platform has made.
@@ -276,15 +280,15 @@ class PrivacyStore(Protocol):
     async def user(self, email: Email) -> UserId | None:
         """The person who has this address."""
 
-    async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
+    async def find_for_update(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
         """Until the unit of work ends, nobody signs in with the account, or becomes a member or a platform owner with it. None when there
         is no such account.
         """
 
     async def anonymize(self, request: PrivacyRequest, placeholder: Email) -> None:
-        """After `hold`. The account can no longer sign in and has no address. Its credentials and sessions are gone, and the newest entries
-        of each log say nothing of it. The job does the rest, which no read shows meanwhile. Raises `PlaceholderTaken`, at the latest with
-        the commit.
+        """After `find_for_update`. The account can no longer sign in and has no address. Its credentials and sessions are gone, and the
+        newest entries of each log say nothing of it. The job does the rest, which no read shows meanwhile. Raises `PlaceholderTaken`, at
+        the latest with the commit.
         """
 
 
@@ -378,7 +382,7 @@ class TermsStore(Protocol):
     async def due(self, user: UserId) -> datetime | None:
         """When the person must have accepted the installation's terms. None when nothing is missing."""
 
-    async def hold(self, organization: OrganizationId | None) -> Sequence[TermsVersion]:
+    async def find_for_update(self, organization: OrganizationId | None) -> Sequence[TermsVersion]:
         """All versions of the keeper. Nobody else changes them until the unit of work ends, and for the installation, no organization is
         made meanwhile. For an organization, it is called after the organization is held.
         """
@@ -389,15 +393,15 @@ class TermsStore(Protocol):
     async def withdraw(self, organization: OrganizationId | None, at: datetime) -> TermsVersion | None:
         """Ends the version in force, so that nobody is asked any more. None when there is none."""
 
-    async def hold_version(self, user: UserId, organization: str) -> TermsVersion | None:
+    async def find_version_for_update(self, user: UserId, organization: str) -> TermsVersion | None:
         """The version in force of this organization, or with an empty slug of the installation, which stays in force until the unit of work
         ends. None when nothing is in force, and when it is not the person's to accept.
         """
 
-    async def hold_shown(self, terms: Sequence[TermsId]) -> Sequence[TermsVersion]:
+    async def find_shown_for_update(self, terms: Sequence[TermsId]) -> Sequence[TermsVersion]:
         """Those that are in force, for somebody without an account. They stay so until the unit of work ends."""
 
-    async def hold_own(self, user: UserId, terms: Sequence[TermsId], entered: OrganizationId | None) -> Sequence[TermsVersion]:
+    async def find_own_for_update(self, user: UserId, terms: Sequence[TermsId], entered: OrganizationId | None) -> Sequence[TermsVersion]:
         """Those that are the person's to accept, or are of the organization that they enter. What is in force stays so until the unit of
         work ends.
         """

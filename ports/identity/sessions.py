@@ -32,7 +32,7 @@ class SessionStore(Protocol):
     account held, because a request that opens a session holds the account.
     """
 
-    async def hold_opener(self, session: SessionId, user: UserId) -> Opener | None:
+    async def find_opener_for_update(self, session: SessionId, user: UserId) -> Opener | None:
         """Called before another session is opened from this one. The session has not ended since the request came in. A request that ends
         it, or deactivates the account, waits until the new session exists and ends that too. One at a time for each account. Comes first in
         its unit of work, except for a membership. None when the session has ended.

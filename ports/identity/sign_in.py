@@ -70,8 +70,8 @@ class SignInStore(Protocol):
 
     async def confirm(self, look: LastLook) -> Confirmed | None:
         """Returns the account, if it is active and has the password that `look` names. Locks the account, the service, the connected
-        account and the flow until the unit of work ends, so that nobody changes them meanwhile: the account as `accounts.hold` does. The
-        lock does not prevent the deletion of the service; after a deletion, the session ends at its first request.
+        account and the flow until the unit of work ends, so that nobody changes them meanwhile: the account as `accounts.lock_for_update`
+        does. The lock does not prevent the deletion of the service; after a deletion, the session ends at its first request.
         """
 
     async def is_known_to(self, user: UserId, application: Context) -> bool:
@@ -131,7 +131,7 @@ class MfaStore(Protocol):
 
     async def find(self, user: UserId) -> MfaSecret | None: ...
 
-    async def hold(self, user: UserId) -> bool:
+    async def is_enabled_for_update(self, user: UserId) -> bool:
         """Whether the person has a second factor. Nobody else changes it until the transaction ends."""
 
     async def is_enabled(self, user: UserId) -> bool:
@@ -268,7 +268,7 @@ class PasskeyStore(Protocol):
     async def rename(self, user: UserId, passkey: PasskeyId, name: str) -> Passkey | None:
         """Returns the passkey as it was before. None when the person has no such passkey."""
 
-    async def find_held(self, user: UserId, passkey: PasskeyId) -> HeldPasskey | None:
+    async def find_for_update(self, user: UserId, passkey: PasskeyId) -> HeldPasskey | None:
         """Called after the account is held: nobody removes a passkey without that."""
 
     async def remove(self, user: UserId, passkey: PasskeyId) -> None: ...
@@ -477,7 +477,7 @@ class DeviceStore(Protocol):
     async def end_trust(self, user: UserId) -> None:
         """From now on, no device of this person may skip the second factor."""
 
-    async def hold(self, device: DeviceId) -> Device | None:
+    async def find_for_update(self, device: DeviceId) -> Device | None:
         """The device, revoked or not. Nobody else changes it until the transaction ends. None when there is no such device."""
 
     async def rename(self, device: DeviceId, name: str, at: datetime) -> None: ...

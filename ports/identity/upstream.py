@@ -148,10 +148,10 @@ class FurtherProviderStore(Protocol):
     async def people(self, keys: Sequence[str]) -> Mapping[tuple[str, str], int]:
         """How many people are connected to these, by short name and by the issuer that they are known by, also one of before."""
 
-    async def hold_all(self) -> None:
+    async def lock_all(self) -> None:
         """Of two that add a provider at once, the second waits."""
 
-    async def hold(self, key: str) -> tuple[FurtherProvider, bytes] | None:
+    async def find_for_update(self, key: str) -> tuple[FurtherProvider, bytes] | None:
         """The provider and the sealed secret of our client there. Nobody else changes them meanwhile."""
 
     async def unknown_organizations(self, slugs: Sequence[str]) -> Sequence[str]:
@@ -239,9 +239,9 @@ class IdentityStore(Protocol):
         made becomes the person's own, if the provider vouches for the account. Needs no round trip of its own.
         """
 
-    async def hold(self, user: UserId, provider: str) -> HeldIdentity | None: ...
+    async def find_for_update(self, user: UserId, provider: str) -> HeldIdentity | None: ...
 
-    async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> HeldIdentity | None:
+    async def find_in_service_for_update(self, user: UserId, provider: str, organization: str, service: str) -> HeldIdentity | None:
         """`organization` and `service` are slugs. None also when there is no such service, or its organization is not active."""
 
     async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:

@@ -124,7 +124,7 @@ class BillingStore(Protocol):
     async def enroll(self, buyer: Buyer, at: datetime) -> None:
         """Makes the buyer a user of the service."""
 
-    async def hold(self, subject: str, buyer: Buyer | None, look: Snapshot | None, at: datetime) -> HeldSubscription:
+    async def get_or_add_for_update(self, subject: str, buyer: Buyer | None, look: Snapshot | None, at: datetime) -> HeldSubscription:
         """Adds the row if the subscription is new. Called after the subscriptions of the buyer are held."""
 
     async def save(self, own: Managed, buyer: Buyer | None, check_at: datetime | None, at: datetime) -> None: ...
@@ -326,7 +326,7 @@ class PlanStore(Protocol):
 
     async def add(self, plan: Plan) -> None: ...
 
-    async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
+    async def find_for_update(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
         """The plan stays as it is, and nobody subscribes to it, until the unit of work ends. None when the service has no such plan."""
 
     async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
@@ -337,10 +337,10 @@ class PlanStore(Protocol):
         """
 
     async def save(self, plan: Plan) -> None:
-        """Saves everything but id, service and creation. After `hold`."""
+        """Saves everything but id, service and creation. After `find_for_update`."""
 
     async def delete(self, plan: PlanId, at: datetime) -> None:
-        """After `hold`."""
+        """After `find_for_update`."""
 
 
 class Subscriber(Frozen):
@@ -365,7 +365,7 @@ class SubscriptionStore(Protocol):
     async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
         """The subscription as this user's tokens for the service tell it. None when the service or the user is gone."""
 
-    async def hold(self, service: ServiceId, user: UserId) -> Subscriber | None:
+    async def find_for_update(self, service: ServiceId, user: UserId) -> Subscriber | None:
         """One change to a user's subscriptions at a time. None when the person is not a user of the service."""
 
     async def add(self, subscription: Subscription) -> bool:
@@ -373,11 +373,11 @@ class SubscriptionStore(Protocol):
 
     async def save(self, subscription: Subscription, *, overridden_at: datetime | None = None) -> None:
         """Saves plan, status and end of the period. `overridden_at` is the time at which somebody other than the payment provider changed a
-        subscription that the provider manages. After `hold`.
+        subscription that the provider manages. After `find_for_update`.
         """
 
     async def delete_all(self, service: ServiceId, user: UserId) -> None:
-        """Deletes all subscriptions of the user, current and earlier. After `hold`."""
+        """Deletes all subscriptions of the user, current and earlier. After `find_for_update`."""
 
     async def due_in(self) -> float | None:
         """The seconds until the first active subscription's period ends. None when there is none. Also outside a unit of work."""

@@ -405,11 +405,11 @@ class ServiceUserStore(Protocol):
 
     async def detail(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None: ...
 
-    async def hold_detail(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None:
+    async def find_detail_for_update(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None:
         """The person stays a user of the service, and nobody else changes what the service keeps, until the unit of work ends."""
 
     async def save_metadata(self, service: ServiceId, user: UserId, metadata: Metadata) -> None:
-        """After `hold_detail`."""
+        """After `find_detail_for_update`."""
 
     async def join(self, service: ServiceId, email: Email, at: datetime) -> tuple[ServiceUser, bool] | None:
         """Makes the account with this address a user of the service. The bool says whether the account was a user before. None when there
@@ -417,30 +417,30 @@ class ServiceUserStore(Protocol):
         service.
         """
 
-    async def hold(self, service: ServiceId, user: UserId) -> HeldServiceUser | None:
+    async def find_for_update(self, service: ServiceId, user: UserId) -> HeldServiceUser | None:
         """Nobody else changes the account, and nothing new refers to it, until the unit of work ends. Comes first in its unit of work."""
 
     async def change_email(self, user: UserId, email: Email, at: datetime) -> None:
         """The new address is unverified. Raises `BadRequest` when somebody has the address; the caller must then leave the unit of work.
-        After `hold`.
+        After `find_for_update`.
         """
 
-    async def hold_organizations(self, user: UserId, maker: OrganizationId, *, also: OrganizationId | None) -> frozenset[OrganizationId]:
+    async def lock_organizations(self, user: UserId, maker: OrganizationId, *, also: OrganizationId | None) -> frozenset[OrganizationId]:
         """If this organization has made the account, locks the organizations in which the person is a member. `also` is one that the caller
-        locks in any case. Comes before `hold`.
+        locks in any case. Comes before `find_for_update`.
         """
 
     async def elsewhere(self, user: UserId, maker: OrganizationId) -> Elsewhere:
-        """What other organizations than the maker have of the person. After `hold`."""
+        """What other organizations than the maker have of the person. After `find_for_update`."""
 
     async def delete_account(self, user: UserId, request: PrivacyRequestId, at: datetime) -> None:
         """Deletes the account with everything that belongs to it, its sign-ins, and what the audit log knows of the person. The job of this
-        request removes the rest. After `hold`.
+        request removes the rest. After `find_for_update`.
         """
 
     async def leave(self, service: ServiceId, organization: OrganizationId, user: UserId) -> None:
         """Removes everything that the service has about its user. The account stays, and the service can no longer change the account.
-        After `hold`.
+        After `find_for_update`.
         """
 
 
@@ -473,27 +473,29 @@ class ServiceStore(Protocol):
     async def usage(self, organization: OrganizationId) -> tuple[Organization, ServiceUsage]:
         """How many services the organization has and may have. Called after the organization is held."""
 
-    async def hold(self, organization: OrganizationId, slug: str) -> Service | None:
+    async def find_for_update(self, organization: OrganizationId, slug: str) -> Service | None:
         """One change to the service, or to the number of its plans, keys or secrets, at a time. It stays as it is until the unit of work
         ends. Comes with its metadata. None when there is no such service.
         """
 
     async def save(self, service: Service) -> None:
-        """Saves everything but id, organization, slug, client id and creation. Metadata that are None stay as they are. After `hold`."""
+        """Saves everything but id, organization, slug, client id and creation. Metadata that are None stay as they are. After
+        `find_for_update`.
+        """
 
     async def replace_logo(self, service: Service, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
-        """Keeps the picture that the service names, and says when it changed. With None, removes the logo. After `hold`."""
+        """Keeps the picture that the service names, and says when it changed. With None, removes the logo. After `find_for_update`."""
 
     async def keep_client_id(self, service: ServiceId, kept: ClientId | None) -> ClientId | None:
         """The client id that counts from now on: `kept`, or the service's own one. None when another service has it, and then the unit of
-        work is over. After `hold`.
+        work is over. After `find_for_update`.
         """
 
     async def end_requests(self, service: ServiceId) -> None:
         """Ends the codes that nobody has redeemed, and the pushed requests: they began under another profile."""
 
     async def delete(self, service: ServiceId, at: datetime) -> None:
-        """The service is gone from every answer with the commit. Its rows are removed in batches. After `hold`."""
+        """The service is gone from every answer with the commit. Its rows are removed in batches. After `find_for_update`."""
 
 
 class ServiceRegister(Protocol):
@@ -534,14 +536,14 @@ class UserKeyStore(Protocol):
     async def place_at(self, organization_slug: str, service_slug: str, user: UserId) -> UserKeyPlace | None:
         """The same by the names of the service. None when there is no such service of an active organization."""
 
-    async def hold_place(self, service: ServiceId, user: UserId) -> UserKeyPlace | None:
+    async def find_target_for_update(self, service: ServiceId, user: UserId) -> UserKeyPlace | None:
         """As `place`. The account is held. Nobody else makes a key for the person there until the unit of work ends, and the person stays
         a user.
         """
 
-    async def hold_maker(self, key: ApiKeyId) -> bool:
+    async def lock_creating_key(self, key: ApiKeyId) -> bool:
         """The API key that makes a key stays until the unit of work ends. False when it has gone since the request came in. Comes before
-        `hold_place`.
+        `find_target_for_update`.
         """
 
     async def add(self, key: UserKey, digest: bytes) -> int | None:

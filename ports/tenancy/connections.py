@@ -29,21 +29,21 @@ class UpstreamProviderStore(Protocol):
         organization has a provider of this name.
         """
 
-    async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
+    async def find_for_update(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
         """The provider stays as it is until the unit of work ends. None when the organization has no such provider."""
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
-        """After `hold`. Without a secret, the old secret stays; a bind password goes if the provider has none any more. The sessions that
-        the provider's assertions have opened end, unless it goes on to issue assertions. False when another provider of the organization
-        has this name.
+        """After `find_for_update`. Without a secret, the old secret stays; a bind password goes if the provider has none any more. The
+        sessions that the provider's assertions have opened end, unless it goes on to issue assertions. False when another provider of the
+        organization has this name.
         """
 
     async def is_issuing(self, provider: UpstreamProvider) -> bool:
         """Whether another provider of the organization issues assertions with this one's issuer."""
 
     async def save_assertions(self, provider: UpstreamProvider) -> None:
-        """After `hold`. Keeps the owner's decision about the provider's assertions. The sessions that these have opened end, unless the
-        provider goes on to issue them.
+        """After `find_for_update`. Keeps the owner's decision about the provider's assertions. The sessions that these have opened end,
+        unless the provider goes on to issue them.
         """
 
     async def succeeded_by(self, organization: OrganizationId, former: UpstreamProviderId) -> Sequence[Voucher] | None:
@@ -52,21 +52,21 @@ class UpstreamProviderStore(Protocol):
         """
 
     async def succeed(self, provider: UpstreamProvider) -> None:
-        """After `hold`. Keeps whose successor the provider is."""
+        """After `find_for_update`. Keeps whose successor the provider is."""
 
     async def follow(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
-        """After `hold`. Keeps our next key pair at a directory, in place of the one that was the next before."""
+        """After `find_for_update`. Keeps our next key pair at a directory, in place of the one that was the next before."""
 
     async def advance(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, sealed_former: bytes, now: datetime) -> None:
-        """After `hold`. This key pair is the present one from now on, and there is no next one. `sealed_former` is the private key that was
-        present, sealed for its new place.
+        """After `find_for_update`. This key pair is the present one from now on, and there is no next one. `sealed_former` is the private
+        key that was present, sealed for its new place.
         """
 
     async def drop_former(self, provider: UpstreamProviderId, now: datetime) -> None:
-        """After `hold`. Deletes our former key pair."""
+        """After `find_for_update`. Deletes our former key pair."""
 
     async def is_named(self, provider: UpstreamProviderId) -> bool:
-        """Whether a domain route names the provider. After `hold`, so that no route comes to name it meanwhile."""
+        """Whether a domain route names the provider. After `find_for_update`, so that no route comes to name it meanwhile."""
 
     async def delete(self, provider: UpstreamProviderId) -> None:
         """Deletes the provider with the identities that people have there, and ends the sessions that its assertions have opened."""
@@ -101,14 +101,14 @@ class ConnectionRefreshStore(Protocol):
 
     async def counted(self, now: datetime, soon: datetime, failing_before: datetime, *, urgent: datetime) -> ConnectionsEnding: ...
 
-    async def hold(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
+    async def find_for_update(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
         """The provider stays as it is until the unit of work ends. None when it is gone."""
 
     async def read(self, provider: UpstreamProvider, at: datetime, next_turn: datetime) -> None:
-        """After `hold`. Stores the certificates, and that the metadata were read."""
+        """After `find_for_update`. Stores the certificates, and that the metadata were read."""
 
     async def decided(self, provider: UpstreamProvider) -> None:
-        """After `hold`. Stores the certificates after an owner's decision."""
+        """After `find_for_update`. Stores the certificates after an owner's decision."""
 
     async def failed(self, provider: UpstreamProviderId, fault: RefreshFault, at: datetime, next_turn: datetime) -> None: ...
 
@@ -156,8 +156,8 @@ class UsedBy(Frozen, kw_only=True):
 
 class SetupLinkStore(Protocol):
     """Outside a unit of work, `find`, `find_by_token`, `find_by_connection`, `drafts` and `seen` are one statement and one round trip each,
-    `list` and `find_listed` three. The other methods need a unit of work in which the organization is locked: by `hold`, or as a member's
-    rights are.
+    `list` and `find_listed` three. The other methods need a unit of work in which the organization is locked: by `find_for_update`, or as a
+    member's rights are.
     """
 
     async def find(self, link: SetupLinkId) -> KnownSetupLink | None:
@@ -177,10 +177,10 @@ class SetupLinkStore(Protocol):
     async def drafts(self, link: SetupLinkId) -> Sequence[SetupDraft]:
         """Oldest first."""
 
-    async def hold_organization(self, organization: OrganizationId) -> bool:
+    async def lock_organization(self, organization: OrganizationId) -> bool:
         """Locks the organization. False when it does not exist, or is not active."""
 
-    async def hold(self, link: SetupLinkId) -> KnownSetupLink | None:
+    async def find_for_update(self, link: SetupLinkId) -> KnownSetupLink | None:
         """Locks the organization and then reads the link, so that neither the link nor what its maker may do changes meanwhile."""
 
     async def add(self, link: SetupLink, digest: bytes) -> int | None:

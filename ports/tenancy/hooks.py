@@ -72,29 +72,29 @@ class AskedHooks(Frozen):
 class HookStore(Protocol):
     """`None` for an organization means the installation. Outside a unit of work, `find`, `report`, `exchanges`, `unasked`, `sealed`,
     `to_ask`, `said_of`, `times` and `against` may be called, each as one statement and one round trip. The other methods need a unit of
-    work, and those that change a hook one in which the caller holds the organization, or has called `hold_installation`. Only PostgreSQL
+    work, and those that change a hook one in which the caller holds the organization, or has called `lock_installation`. Only PostgreSQL
     does it.
     """
 
     async def find(self, organization: OrganizationId | None) -> Hook | None: ...
 
-    async def hold_installation(self) -> None:
+    async def lock_installation(self) -> None:
         """Changes of the installation's hook come one after the other."""
 
-    async def hold(self, organization: OrganizationId | None) -> Hook | None:
+    async def find_for_update(self, organization: OrganizationId | None) -> Hook | None:
         """The hook stays as it is until the unit of work ends."""
 
     async def add(self, hook: Hook, sealed_secret: bytes) -> bool:
         """False when there is one already."""
 
     async def save(self, hook: Hook) -> None:
-        """After `hold`. The report begins anew if `since` is another."""
+        """After `find_for_update`. The report begins anew if `since` is another."""
 
     async def sealed_secret(self, hook: HookId) -> bytes | None:
-        """After `hold`."""
+        """After `find_for_update`."""
 
     async def replace_secret(self, hook: Hook, sealed: bytes, previous_sealed: bytes | None, previous_until: datetime) -> None:
-        """After `hold`. `hook` is as it stands with the new secret: it is saved, too."""
+        """After `find_for_update`. `hook` is as it stands with the new secret: it is saved, too."""
 
     async def delete(self, hook: HookId) -> None: ...
 

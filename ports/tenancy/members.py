@@ -98,9 +98,9 @@ class MemberStore(Protocol):
 
     async def find(self, organization: OrganizationId, user: UserId) -> KnownMember | None: ...
 
-    async def hold(self, organization: OrganizationId, *users: UserId) -> Mapping[UserId, KnownMember]:
-        """Holds the organization, as `OrganizationStore.hold` does, and returns those of these people who are members now, in one round
-        trip. An organization that is being deleted has no members.
+    async def find_for_update(self, organization: OrganizationId, *users: UserId) -> Mapping[UserId, KnownMember]:
+        """Holds the organization, as `OrganizationStore.find_for_update` does, and returns those of these people who are members now, in
+        one round trip. An organization that is being deleted has no members.
         """
 
     async def belongs_here_alone(self, organization: OrganizationId, user: UserId) -> bool:
@@ -135,13 +135,15 @@ class MemberStore(Protocol):
     async def listed_among(self, user: UserId, organizations: Collection[OrganizationId]) -> bool:
         """Whether the person has not confirmed a membership in one of these organizations."""
 
-    async def hold_listed(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
+    async def find_unconfirmed_for_update(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
         """Holds the organization, the account and the membership. None when the membership is not one that others have made and the person
         has not confirmed.
         """
 
     async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> Handed:
-        """Both are members. The new owner becomes the owner, and has not confirmed it yet; the old owner becomes an admin. After `hold`."""
+        """Both are members. The new owner becomes the owner, and has not confirmed it yet; the old owner becomes an admin. After
+        `find_for_update`.
+        """
 
 
 class OwnershipStore(Protocol):
@@ -150,16 +152,16 @@ class OwnershipStore(Protocol):
     async def confirm(self, ownership: UnconfirmedOwnership, at: datetime) -> bool:
         """False when this person is not the owner, or has confirmed the ownership: of two callers, one gets True."""
 
-    async def hold(self, organization: OrganizationId) -> None:
+    async def lock_for_update(self, organization: OrganizationId) -> None:
         """Holds the organization, then the accounts of its owner and of the former owner, and their memberships."""
 
-    async def hold_all(self, user: UserId) -> None:
+    async def lock_all(self, user: UserId) -> None:
         """Holds the organizations whose ownership this person has not confirmed, by their ids."""
 
     async def decline(self, ownership: UnconfirmedOwnership, reason: str, at: datetime) -> DeclinedOwnership | None:
         """The former owner becomes the owner again, and this person has the role of before. If there is no former owner who is an active
-        member, the organization has no owner, and is suspended for this reason. After `hold`. None when this person is not the owner, or
-        has confirmed the ownership: of two callers, one gets the organization.
+        member, the organization has no owner, and is suspended for this reason. After `find_for_update`. None when this person is not the
+        owner, or has confirmed the ownership: of two callers, one gets the organization.
         """
 
     async def governors(self) -> Sequence[Addressee]:
@@ -218,13 +220,13 @@ class InvitationStore(Protocol):
     async def add(self, invitation: Invitation) -> bool:
         """False when another invitation to the same address is pending: of two callers, one gets False."""
 
-    async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> InvitationOffer | None:
+    async def find_for_update(self, which: ByToken | ById, manager: UserId | None = None) -> InvitationOffer | None:
         """The invitation stays as it is until the unit of work ends, and so do its organization and the number of members. Comes first in
         its unit of work. None when there is no such invitation. `manager` is a member who answers in the invited person's place.
         """
 
-    async def hold_alone(self, which: ByToken | ById) -> InvitationOffer | None:
-        """As `hold` without the organization, for callers who do not accept the invitation."""
+    async def find_alone_for_update(self, which: ByToken | ById) -> InvitationOffer | None:
+        """As `find_for_update` without the organization, for callers who do not accept the invitation."""
 
     async def close(self, invitation: InvitationId, status: InvitationStatus, at: datetime) -> None:
         """Called after the invitation was held and found pending."""
@@ -253,14 +255,14 @@ class JoinRequestStore(Protocol):
     async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
         """The person's requests that nobody has answered, newest first."""
 
-    async def hold_candidate(self, user: UserId, domain: str) -> JoinCandidate | None:
-        """Holds the organization, as `OrganizationStore.hold` does, and then the account's address. None when no active organization has
-        proved the domain, or there is no such account.
+    async def find_candidate_for_update(self, user: UserId, domain: str) -> JoinCandidate | None:
+        """Holds the organization, as `OrganizationStore.find_for_update` does, and then the account's address. None when no active
+        organization has proved the domain, or there is no such account.
         """
 
     async def add(self, request: JoinRequest) -> bool:
-        """After `hold_candidate`. Replaces a waiting request of the person that has another address. False when the person has asked
-        before.
+        """After `find_candidate_for_update`. Replaces a waiting request of the person that has another address. False when the person has
+        asked before.
         """
 
     async def find(self, organization: OrganizationId, request: JoinRequestId) -> Asking | None:
@@ -291,21 +293,21 @@ class RoleStore(Protocol):
     async def add(self, role: Role) -> bool:
         """False when the slug is taken: of two callers, one gets False."""
 
-    async def hold(self, organization: OrganizationId, role: RoleId) -> Role | None:
+    async def find_for_update(self, organization: OrganizationId, role: RoleId) -> Role | None:
         """The role stays as it is until the unit of work ends, and nobody is given the role meanwhile. None when the organization has no
         such role.
         """
 
     async def save(self, role: Role) -> None:
-        """Saves name, description and permissions. After `hold`."""
+        """Saves name, description and permissions. After `find_for_update`."""
 
     async def delete(self, role: RoleId) -> bool:
-        """False when a member or a team has the role, or a pending invitation offers it. After `hold`."""
+        """False when a member or a team has the role, or a pending invitation offers it. After `find_for_update`."""
 
 
 class TeamStore(Protocol):
     """Outside a unit of work, `list`, `find`, `slugs_of` and `members` are one statement and one round trip each. The other methods need a
-    unit of work that holds the organization (`MemberStore.hold`): no team, and no member of one, changes without this lock.
+    unit of work that holds the organization (`MemberStore.find_for_update`): no team, and no member of one, changes without this lock.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[Team]:

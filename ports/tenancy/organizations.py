@@ -75,16 +75,16 @@ class OrganizationStore(Protocol):
     async def add(self, organization: Organization) -> Added | None:
         """None when the slug is taken: of two callers, one gets None."""
 
-    async def hold(self, organization: OrganizationId) -> HeldOrganization | None:
+    async def find_for_update(self, organization: OrganizationId) -> HeldOrganization | None:
         """One change to the organization, or to the number of its members or services, at a time. Comes first in its unit of work. None
         when there is no such organization.
         """
 
     async def save(self, organization: Organization) -> None:
-        """Saves everything but id, slug and creation. After `hold`."""
+        """Saves everything but id, slug and creation. After `find_for_update`."""
 
     async def save_metadata(self, organization: OrganizationId, metadata: Metadata, at: datetime) -> bool:
-        """False when the organization has these already. After `hold`."""
+        """False when the organization has these already. After `find_for_update`."""
 
     async def delete(self, organization: OrganizationId, at: datetime) -> bool:
         """The organization is gone from every answer with the commit. Its rows are removed in batches. False when it is gone already: of
@@ -233,7 +233,7 @@ class ProfileFieldStore(Protocol):
     async def list(self, organization: OrganizationId | None) -> Sequence[ProfileField]:
         """All fields, by position and key."""
 
-    async def hold_all(self, organization: OrganizationId | None) -> Sequence[ProfileField]:
+    async def find_all_for_update(self, organization: OrganizationId | None) -> Sequence[ProfileField]:
         """All fields, by position and key. They stay as they are until the unit of work ends. A change of the installation's fields waits
         here for another one; who changes an organization's fields holds the organization.
         """
@@ -242,10 +242,10 @@ class ProfileFieldStore(Protocol):
         """False when the key is taken: of two callers, one gets False."""
 
     async def save(self, field: ProfileField) -> None:
-        """Saves everything except key and kind. After `hold_all`."""
+        """Saves everything except key and kind. After `lock_all`."""
 
     async def delete(self, field: ProfileFieldId, at: datetime) -> None:
-        """The field is gone at once. The job of `purge_job` removes its values. After `hold_all`."""
+        """The field is gone at once. The job of `purge_job` removes its values. After `lock_all`."""
 
 
 class ProfileValueStore(Protocol):
@@ -263,7 +263,7 @@ class ProfileValueStore(Protocol):
         this organization. Keepers without fields are left out.
         """
 
-    async def hold(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
+    async def find_for_update(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
         """The account, the person's ties to the organization, the fields and the values stay as they are until the unit of work ends. None
         for a person who does not exist, was forgotten, or has no tie to the organization.
         """
@@ -271,7 +271,7 @@ class ProfileValueStore(Protocol):
     async def save(
         self, user: UserId, organization: OrganizationId | None, values: Mapping[ProfileFieldId, FieldValue], at: datetime
     ) -> None:
-        """Saves all values of the person. After `hold`."""
+        """Saves all values of the person. After `find_for_update`."""
 
     async def asked(self, user: UserId, slug: str | None, service: ServiceId | None) -> Sequence[AskedFields]:
         """The fields that a page has to ask the person for now: those of the installation, and those of the organization with this slug,
@@ -284,7 +284,7 @@ class ProfileValueStore(Protocol):
     async def remember_asked(
         self, user: UserId, organization: OrganizationId | None, fields: Sequence[ProfileFieldId], at: datetime
     ) -> None:
-        """No page asks the person for these fields again, unless they are required. After `hold`."""
+        """No page asks the person for these fields again, unless they are required. After `find_for_update`."""
 
 
 class MetSignIn(Frozen):
@@ -297,14 +297,14 @@ class MetSignIn(Frozen):
 
 class RiskPolicyStore(Protocol):
     """Outside a unit of work, `find`, `people`, `older`, `sign_ins`, `addresses`, `excepted`, `met`, `noticed` and `owners` are one
-    statement and one round trip. `save` and `hold_installation` need a unit of work; before `save`, the organization or the installation
+    statement and one round trip. `save` and `lock_installation` need a unit of work; before `save`, the organization or the installation
     is held. Sign-ins read the rules on their own. Where an organization may be None, this means the installation.
     """
 
     async def find(self, organization: OrganizationId | None) -> RiskPolicies | None:
         """None when there is no such organization."""
 
-    async def hold_installation(self) -> None:
+    async def lock_installation(self) -> None:
         """Nobody else changes the rules of the installation until the transaction ends."""
 
     async def save(self, organization: OrganizationId | None, rules: RiskPolicies) -> None: ...

@@ -50,20 +50,22 @@ class WebhookStore(Protocol):
     async def add(self, webhook: Webhook, sealed_secret: bytes) -> bool:
         """False when the organization has a webhook of this name."""
 
-    async def hold(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
+    async def find_for_update(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
         """The webhook stays as it is until the unit of work ends. None when the organization has no such webhook."""
 
     async def save(self, webhook: Webhook) -> bool:
-        """After `hold`. An active webhook begins anew, without failures. False when another webhook of the organization has this name."""
+        """After `find_for_update`. An active webhook begins anew, without failures. False when another webhook of the organization has this
+        name.
+        """
 
     async def sealed_secret(self, webhook: WebhookId) -> bytes:
-        """After `hold`."""
+        """After `find_for_update`."""
 
     async def replace_secret(self, webhook: WebhookId, sealed: bytes, previous_sealed: bytes, previous_until: datetime) -> None:
-        """After `hold`."""
+        """After `find_for_update`."""
 
     async def delete(self, webhook: WebhookId) -> None:
-        """Deletes the webhook with all its deliveries. After `hold`."""
+        """Deletes the webhook with all its deliveries. After `find_for_update`."""
 
     async def pause(self, webhook: WebhookId, failing_since: datetime, at: datetime) -> Webhook | None:
         """Disables an active webhook that has failed since this moment or earlier. None for any other webhook: of two callers, one gets
@@ -147,18 +149,18 @@ class SiemStore(Protocol):
 
     async def stored(self, organization: OrganizationId) -> Stored | None: ...
 
-    async def hold(self, organization: OrganizationId) -> Stored | None:
+    async def find_for_update(self, organization: OrganizationId) -> Stored | None:
         """Locks the configuration until the unit of work ends, so that nobody changes it meanwhile. None when the organization has no
         configuration.
         """
 
     async def save(self, configuration: SiemConfiguration, sealed_credentials: bytes | None) -> None:
-        """Call after `hold`. A batch that is being sent at this moment does not count as received, because its sender used the previous
-        configuration.
+        """Call after `find_for_update`. A batch that is being sent at this moment does not count as received, because its sender used the
+        previous configuration.
         """
 
     async def delete(self, configuration: SiemId) -> None:
-        """Call after `hold`."""
+        """Call after `find_for_update`."""
 
     async def health(self, configuration: SiemId) -> SiemHealth:
         """Call after `save`."""
@@ -187,7 +189,7 @@ class SiemQueue(Protocol):
     async def entries(self, claimed: ClaimedExport, stream: Stream, after: int, most: int, most_bytes: int) -> Sequence[Numbered]:
         """The next entries in order. The first one is returned however long it is."""
 
-    async def hold(self, claimed: ClaimedExport, lease: timedelta) -> ExportTarget | None:
+    async def renew_lease(self, claimed: ClaimedExport, lease: timedelta) -> ExportTarget | None:
         """Checks for the last time before an attempt that the batch may be sent, and renews the lease. None when the lease is lost, when
         the configuration is disabled or deleted, or when its organization is not active.
         """

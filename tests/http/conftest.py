@@ -80,7 +80,7 @@ async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
 async def with_keys(postern: Postern) -> None:
     """The signing keys that tests share."""
     async with postern.foundation.unit_of_work() as uow:
-        await uow.signing_keys.hold()
+        await uow.signing_keys.lock_for_update()
         for purpose in KeyPurpose:
             await uow.signing_keys.add(current_key(purpose))
         await uow.commit()

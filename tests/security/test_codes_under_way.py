@@ -62,7 +62,7 @@ class CodesUnderWayScene(Sets):
 
     async def within(self, *steps: Callable[[UnitOfWork], Awaitable[Any]]) -> None:
         async with self.postern.foundation.unit_of_work() as uow:
-            await uow.accounts.hold(self.user)
+            await uow.accounts.lock_for_update(self.user)
             for step in steps:
                 await step(uow)
             await uow.commit()
@@ -201,7 +201,7 @@ async def test_whoever_redeems_while_it_is_ended_waits_and_gets_nothing(scene: C
                 answers.append(await scene.poll(scene.devices[0]))
 
     async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
-        await uow.accounts.hold(scene.user)
+        await uow.accounts.lock_for_update(scene.user)
         if way == "organization":
             assert await uow.end_users.end_sessions(OrganizationId(scene.acme.id), scene.user) == 0
         else:
@@ -228,7 +228,7 @@ async def test_whoever_redeems_while_the_membership_ends_that_let_them_in_gets_n
 
     async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
         acme = OrganizationId(scene.acme.id)
-        await uow.members.hold(acme, UserId(scene.admin.user), scene.user)
+        await uow.members.find_for_update(acme, UserId(scene.admin.user), scene.user)
         assert await uow.members.remove(acme, scene.user)
         nursery.start_soon(redeem)
         await scene.people.somebody_waits()

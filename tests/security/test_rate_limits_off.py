@@ -43,7 +43,7 @@ async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
     )
     async with open_postern(settings) as opened:
         async with opened.foundation.unit_of_work() as uow:
-            await uow.signing_keys.hold()
+            await uow.signing_keys.lock_for_update()
             for purpose in KeyPurpose:
                 await uow.signing_keys.add(current_key(purpose))
             await uow.commit()

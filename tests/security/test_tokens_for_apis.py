@@ -119,7 +119,7 @@ async def _delete_service(asking: Asking, _api: UUID) -> None:
 async def _sign_out(asking: Asking, _api: UUID) -> None:
     user = UserId(asking.ada.user)
     async with asking.postern.foundation.unit_of_work() as uow:
-        await uow.accounts.hold(user)
+        await uow.accounts.lock_for_update(user)
         await uow.sessions.revoke_all(user, but=None)
         await uow.commit()
 

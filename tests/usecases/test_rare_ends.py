@@ -158,7 +158,7 @@ async def test_nothing_is_connected_to_an_account_that_has_ended() -> None:
     @asynccontextmanager
     async def unit_of_work() -> AsyncIterator[Any]:
         yield SimpleNamespace(
-            accounts=SimpleNamespace(hold=answering(None)),
+            accounts=SimpleNamespace(lock_for_update=answering(None)),
             sessions=SimpleNamespace(lives=answering(True)),
             sign_ins=SimpleNamespace(confirm=answering(None)),
         )
@@ -235,7 +235,7 @@ async def test_signals_that_an_owner_has_turned_off_since_are_not_granted() -> N
     allowed: Any = SimpleNamespace(signals=shown)
     application: Any = SimpleNamespace(service=ID)
     for now, is_given in ((shown.settings, True), (SignalSettings(events=()), False), (None, False)):
-        uow: Any = SimpleNamespace(signals=SimpleNamespace(hold_settings=answering(now)))
+        uow: Any = SimpleNamespace(signals=SimpleNamespace(find_settings_for_update=answering(now)))
         if is_given:
             await AuthorizationAnswers._require_shown(uow, application, allowed)
         else:

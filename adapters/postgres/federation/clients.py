@@ -289,7 +289,7 @@ class DocumentServiceRows:
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements
 
-    async def hold_organization(self, organization: OrganizationId) -> bool:
+    async def lock_organization(self, organization: OrganizationId) -> bool:
         return bool(await self._statements.ask(IdRow, _HOLD, {"organization": organization}))
 
     async def count(self, organization: OrganizationId) -> int:

@@ -124,7 +124,7 @@ class DirectoryPeopleRows(OnStatements):
         parameters = {"connection": connection, "external_ids": list(external_ids)}
         return await self._statements.ask_for_many(IdRow, _USERS_OF, parameters, lambda row: UserId(row.id))
 
-    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]) -> None:
+    async def lock_people(self, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]) -> None:
         await self._statements.tell(_HOLD_PEOPLE, _asked(connection, people))
 
     async def add_accounts(self, organization: OrganizationId, accounts: Sequence[Account]) -> Collection[UserId]:
@@ -462,7 +462,7 @@ class DirectoryRunRows(OnStatements):
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
         return await owners(self._statements, organization)
 
-    async def hold_step(self, step: DirectoryStep, until: datetime) -> bool:
+    async def renew_step_lease(self, step: DirectoryStep, until: datetime) -> bool:
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": step.organization})
         parameters = {"connection": step.connection, "holder": step.holder, "activated_at": step.activated_at, "until": until}
         return bool(await self._statements.ask(IdRow, _HOLD_STEP, parameters))
@@ -515,7 +515,9 @@ class DirectoryRunRows(OnStatements):
         }
         await self._statements.tell(_SAVE_STEP, parameters)
 
-    async def hold_decision(self, organization: OrganizationId, connection: UpstreamProviderId, run: DirectoryRunId) -> DirectoryRun | None:
+    async def find_run_for_update(
+        self, organization: OrganizationId, connection: UpstreamProviderId, run: DirectoryRunId
+    ) -> DirectoryRun | None:
         parameters = {"organization": organization, "connection": connection, "id": run}
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._statements.tell(_HOLD_CONNECTION, {"connection": connection})

@@ -61,7 +61,7 @@ class ProvisioningConnectionRows(OnStatements):
         parameters = {"organization": organization, "slug": storable_text(service_slug)}
         return first(await self._statements.ask(_of_service, _FIND, parameters))
 
-    async def hold(self, service: ServiceId) -> ProvisioningConnection | None:
+    async def find_for_update(self, service: ServiceId) -> ProvisioningConnection | None:
         return first(await self._statements.ask(CONNECTION.row, _HOLD, {"service": service}))
 
     async def add(self, connection: ProvisioningConnection, sealed_token: bytes | None) -> None:

@@ -106,11 +106,11 @@ class ProvisioningRunRows(OnStatements):
         parameters = {"organization": organization, "slug": storable_text(service_slug)}
         return first(await self._statements.ask(_work, _WORK, parameters))
 
-    async def hold_work(self, organization: OrganizationId, service_slug: str) -> ProvisioningWork | None:
+    async def find_work_for_update(self, organization: OrganizationId, service_slug: str) -> ProvisioningWork | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug)}
         return first(await self._statements.ask(_work, _HOLD_WORK, parameters))
 
-    async def hold(self, work: ProvisioningWork, until: datetime) -> bool:
+    async def renew_lease(self, work: ProvisioningWork, until: datetime) -> bool:
         return bool(await self._statements.ask(IdRow, _HOLD, values_of(work) | {"until": until}))
 
     async def begin(self, run: ProvisioningRun) -> None:

@@ -165,7 +165,7 @@ class SamlRows:
     async def certificates(self, service: ServiceId) -> Sequence[Certificate]:
         return await self._transaction.ask(CERTIFICATE.row, _CERTIFICATES, {"service": service})
 
-    async def hold_certificates(self, organization: OrganizationId, service_slug: str) -> None:
+    async def lock_certificates(self, organization: OrganizationId, service_slug: str) -> None:
         await self._transaction.tell(_HOLD_CERTIFICATES, {"organization": organization, "slug": storable_text(service_slug)})
 
     async def add_certificate(self, certificate: Certificate, sealed_private_key: bytes) -> None:

@@ -89,7 +89,7 @@ class SignalRows(OnStatements):
     async def turn_off(self, service: ServiceId) -> None:
         await self._statements.tell("delete from signal_settings where service_id = %(service)s", {"service": service})
 
-    async def hold_settings(self, service: ServiceId) -> SignalSettings | None:
+    async def find_settings_for_update(self, service: ServiceId) -> SignalSettings | None:
         found = first(await self._statements.ask(_Kept, _HOLD_SETTINGS, {"service": service}))
         return None if found is None else found.kept().settings
 

@@ -108,14 +108,14 @@ class AccountRows(OnTransaction):
     async def find(self, email: Email) -> Account | None:
         return first(await self._transaction.ask(ACCOUNT.row, _FIND, {"email_key": email.key}))
 
-    async def hold(self, user: UserId) -> None:
+    async def lock_for_update(self, user: UserId) -> None:
         # Nobody reads the answer of this statement, so the statement travels with the next one.
         await self._transaction.tell(_HOLD, {"user": user})
 
-    async def hold_to_move(self, user: UserId) -> None:
+    async def lock_for_email_change(self, user: UserId) -> None:
         await self._transaction.tell(_HOLD_TO_MOVE, {"user": user})
 
-    async def hold_shared(self, user: UserId) -> None:
+    async def lock_for_share(self, user: UserId) -> None:
         await self._transaction.tell(_HOLD_SHARED, {"user": user})
 
     async def ways_in(self, user: UserId) -> WaysIn:
@@ -132,7 +132,9 @@ class AccountRows(OnTransaction):
         rows = await self._transaction.ask(AnswerRow, NOBODYS, {"user": user})
         return bool(rows) and rows[0].yes
 
-    async def hold_unproved(self, now: datetime, retention: timedelta, after: datetime | None, limit: int) -> Sequence[Account]:
+    async def list_unverified_for_update(
+        self, now: datetime, retention: timedelta, after: datetime | None, limit: int
+    ) -> Sequence[Account]:
         parameters = {"now": now, "retention": retention, "after": after, "limit": limit}
         accounts = await self._transaction.ask(ACCOUNT.row, HOLD_UNPROVED, parameters)
         return sorted(accounts, key=lambda account: (account.created_at, account.id))

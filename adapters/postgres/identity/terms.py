@@ -114,7 +114,7 @@ class TermsRows(OnStatements):
     async def due(self, user: UserId) -> datetime | None:
         return only(await self._statements.ask(_Due, "select terms_due(%(user)s::uuid, null) as due", {"user": user})).due
 
-    async def hold(self, organization: OrganizationId | None) -> Sequence[TermsVersion]:
+    async def find_for_update(self, organization: OrganizationId | None) -> Sequence[TermsVersion]:
         if organization is None:
             await self._statements.tell(_HOLD_INSTALLATION)
         return await self._statements.ask(TERMS.row, _HOLD, {"organization": organization})
@@ -129,7 +129,7 @@ class TermsRows(OnStatements):
         await self._statements.tell(_ASK, {"organization": organization})
         return ended
 
-    async def hold_version(self, user: UserId, organization: str) -> TermsVersion | None:
+    async def find_version_for_update(self, user: UserId, organization: str) -> TermsVersion | None:
         parameters = {"user": user, "slug": storable_text(organization)}
         for _ in range(2):
             # A statement that has waited for the end of a version does not see the next one: another statement does.
@@ -138,10 +138,10 @@ class TermsRows(OnStatements):
                 return held[0]
         return None
 
-    async def hold_shown(self, terms: Sequence[TermsId]) -> Sequence[TermsVersion]:
+    async def find_shown_for_update(self, terms: Sequence[TermsId]) -> Sequence[TermsVersion]:
         return await self._statements.ask(TERMS.row, _HOLD_SHOWN, {"terms": array([str(one) for one in terms])})
 
-    async def hold_own(self, user: UserId, terms: Sequence[TermsId], entered: OrganizationId | None) -> Sequence[TermsVersion]:
+    async def find_own_for_update(self, user: UserId, terms: Sequence[TermsId], entered: OrganizationId | None) -> Sequence[TermsVersion]:
         parameters = {"user": user, "terms": array([str(one) for one in terms]), "entered": entered}
         return await self._statements.ask(TERMS.row, _HOLD_OWN, parameters)
 

@@ -200,7 +200,7 @@ class TextApprovalRows(OnStatements):
     async def list(self, limit: int, most_texts: int) -> Sequence[OrganizationTexts]:
         return [row.made() for row in await self._statements.ask(_Row, _LIST, {"limit": limit, "most_texts": most_texts})]
 
-    async def hold(self, organization: OrganizationId) -> OrganizationTexts | None:
+    async def find_for_update(self, organization: OrganizationId) -> OrganizationTexts | None:
         row = first(await self._statements.ask(_Row, _HOLD, {"organization": organization}))
         return None if row is None else row.made()
 

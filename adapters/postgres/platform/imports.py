@@ -88,7 +88,7 @@ class ImportRows(OnStatements):
             most_members=user_limit(row.max_users, row.default_max_users).max_users,
         )
 
-    async def hold(self, to: ImportDestination, candidates: Sequence[Candidate]) -> None:
+    async def lock_for_update(self, to: ImportDestination, candidates: Sequence[Candidate]) -> None:
         if to.organization is not None:
             await self._statements.tell(_HOLD_ORGANIZATION, {"organization": to.organization})
         await self._statements.tell(_HOLD_ACCOUNTS, _whom(candidates))

@@ -220,11 +220,11 @@ class PlatformOwnerRows(OnTransaction):
     async def put_out_of_office(self, user: UserId, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _PUT_OUT_OF_OFFICE, {"user": user, "at": at}))
 
-    async def hold(self) -> None:
-        await self._transaction.hold(locks.PLATFORM_OWNERS)
+    async def lock_for_update(self) -> None:
+        await self._transaction.take_advisory_lock(locks.PLATFORM_OWNERS)
 
-    async def hold_first(self) -> None:
-        await self._transaction.hold(locks.FIRST_OWNER)
+    async def lock_first_start(self) -> None:
+        await self._transaction.take_advisory_lock(locks.FIRST_OWNER)
 
 
 # A deactivated owner counts: a restart must not replace an owner whom somebody has deactivated.

@@ -112,7 +112,7 @@ class BillingRows(OnTransaction):
         parameters = {"service": buyer.service, "user": buyer.user, "organization": buyer.organization, "at": at}
         await self._transaction.tell(_ENROLL, parameters)
 
-    async def hold(self, subject: str, buyer: Buyer | None, look: Snapshot | None, at: datetime) -> HeldSubscription:
+    async def get_or_add_for_update(self, subject: str, buyer: Buyer | None, look: Snapshot | None, at: datetime) -> HeldSubscription:
         parameters = {
             "subject": subject,
             "service": None if buyer is None else buyer.service,

@@ -50,7 +50,7 @@ class PlanRows(OnStatements):
     async def add(self, plan: Plan) -> None:
         await self._statements.tell(_ADD, PLAN.values(plan))
 
-    async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
+    async def find_for_update(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "id": plan}
         await self._statements.tell(_HOLD, parameters)
         return first(await self._statements.ask(_overview, _GET, parameters))
@@ -142,7 +142,7 @@ class SubscriptionRows(OnStatements):
             lambda row: OwnSubscription(row.service_slug, subscription_state(row.subscription)),
         )
 
-    async def hold(self, service: ServiceId, user: UserId) -> Subscriber | None:
+    async def find_for_update(self, service: ServiceId, user: UserId) -> Subscriber | None:
         parameters = {"service": service, "user": user}
         for statement in (_HOLD_USER, _HOLD_USER_OF_SERVICE, _SUBSCRIPTION_HOLD):
             await self._statements.tell(statement, parameters)

@@ -121,7 +121,7 @@ class ServiceUserRows(OnStatements):
     async def detail(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None:
         return first_made(await self._statements.ask(_Detail, DETAIL, {"service": service, "user": user}), _Detail.detail)
 
-    async def hold_detail(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None:
+    async def find_detail_for_update(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None:
         await self._statements.tell(_HOLD_PLACE, {"service": service, "user": user})
         return await self.detail(service, user)
 
@@ -138,7 +138,7 @@ class ServiceUserRows(OnStatements):
                 return ServiceUser(UserId(one.id), Email(one.email), one.created_at, one.name), one.has_joined
         return None
 
-    async def hold(self, service: ServiceId, user: UserId) -> HeldServiceUser | None:
+    async def find_for_update(self, service: ServiceId, user: UserId) -> HeldServiceUser | None:
         parameters = {"service": service, "user": user}
         await self._statements.tell(_HOLD, parameters)
         return first(await self._statements.ask(_held, FIND_HELD, parameters))
@@ -150,7 +150,7 @@ class ServiceUserRows(OnStatements):
         except UniqueViolation:
             raise BadRequest("email: this e-mail address is taken") from None
 
-    async def hold_organizations(self, user: UserId, maker: OrganizationId, *, also: OrganizationId | None) -> frozenset[OrganizationId]:
+    async def lock_organizations(self, user: UserId, maker: OrganizationId, *, also: OrganizationId | None) -> frozenset[OrganizationId]:
         rows = await self._statements.ask(IdRow, HOLD_ORGANIZATIONS, {"user": user, "organization": maker, "also": also})
         return frozenset(OrganizationId(row.id) for row in rows)
 

@@ -94,7 +94,7 @@ class ServiceRows(OnStatements):
     async def usage(self, organization: OrganizationId) -> tuple[Organization, ServiceUsage]:
         return only(await self._statements.ask(_usage, _USAGE, {"organization": organization}))
 
-    async def hold(self, organization: OrganizationId, slug: str) -> Service | None:
+    async def find_for_update(self, organization: OrganizationId, slug: str) -> Service | None:
         await self._statements.tell(_HOLD, {"organization": organization, "slug": storable_text(slug)})
         return await self.find(organization, slug)
 

@@ -151,11 +151,11 @@ class UserKeyRows(OnStatements):
         parameters = {"organization": storable_text(organization_slug), "slug": storable_text(service_slug), "user": user}
         return first(await self._statements.ask(_place, _PLACE_AT, parameters))
 
-    async def hold_place(self, service: ServiceId, user: UserId) -> UserKeyPlace | None:
+    async def find_target_for_update(self, service: ServiceId, user: UserId) -> UserKeyPlace | None:
         await self._statements.tell(_HOLD_PLACE, {"service": service, "user": user})
         return await self.place(service, user)
 
-    async def hold_maker(self, key: ApiKeyId) -> bool:
+    async def lock_creating_key(self, key: ApiKeyId) -> bool:
         return bool(await self._statements.ask(IdRow, "select id from api_keys where id = %(key)s for key share", {"key": key}))
 
     async def add(self, key: UserKey, digest: bytes) -> int | None:

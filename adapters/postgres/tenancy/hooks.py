@@ -61,10 +61,10 @@ class HookRows(OnStatements):
     async def find(self, organization: OrganizationId | None) -> Hook | None:
         return first(await self._statements.ask(HOOK.row, _FIND[organization is None], {"organization": organization}))
 
-    async def hold_installation(self) -> None:
+    async def lock_installation(self) -> None:
         await self._statements.tell(_HOLD_INSTALLATION, {})
 
-    async def hold(self, organization: OrganizationId | None) -> Hook | None:
+    async def find_for_update(self, organization: OrganizationId | None) -> Hook | None:
         return first(await self._statements.ask(HOOK.row, _HOLD[organization is None], {"organization": organization}))
 
     async def add(self, hook: Hook, sealed_secret: bytes) -> bool:

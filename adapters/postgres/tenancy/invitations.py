@@ -243,14 +243,14 @@ class InvitationRows(OnStatements):
         parameters = {**INVITATION.values(invitation), "email_key": invitation.email.key, "mailed_digest": invitation.mailed_digest}
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
-    async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> InvitationOffer | None:
+    async def find_for_update(self, which: ByToken | ById, manager: UserId | None = None) -> InvitationOffer | None:
         # The organization is locked first, as in every transaction that adds a member.
         by_token = isinstance(which, ByToken)
         await self._statements.tell(_HOLD_ORGANIZATION_OF_TOKEN if by_token else _HOLD_ORGANIZATION_OF_ID, _parameters(which))
         await self._statements.tell(_HOLD_INVITED_BY_TOKEN if by_token else _HOLD_INVITED_BY_ID, _parameters(which))
         return await self._hold(which, manager)
 
-    async def hold_alone(self, which: ByToken | ById) -> InvitationOffer | None:
+    async def find_alone_for_update(self, which: ByToken | ById) -> InvitationOffer | None:
         return await self._hold(which, None)
 
     async def _hold(self, which: ByToken | ById, manager: UserId | None) -> InvitationOffer | None:

@@ -53,7 +53,7 @@ class JoinRequestRows(OnStatements):
     async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
         return await self._statements.ask(OwnJoinRequest, _LIST_OWN, {"user": user, "limit": MOST_LISTED})
 
-    async def hold_candidate(self, user: UserId, domain: str) -> JoinCandidate | None:
+    async def find_candidate_for_update(self, user: UserId, domain: str) -> JoinCandidate | None:
         # The locks are separate statements. So the last one sees what others committed while the locks waited, above all the number of
         # members.
         parameters = {"user": user, "domain": storable_text(domain)}

@@ -199,7 +199,7 @@ class MemberRows(OnStatements):
     async def find(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
         return (await self._find(organization, [user])).get(user)
 
-    async def hold(self, organization: OrganizationId, *users: UserId) -> Mapping[UserId, KnownMember]:
+    async def find_for_update(self, organization: OrganizationId, *users: UserId) -> Mapping[UserId, KnownMember]:
         await self._statements.tell(_HOLD, {"organization": organization})
         if len(users) > 1:
             await self._statements.tell(_HOLD_ACCOUNTS, {"users": list(users)})
@@ -244,7 +244,7 @@ class MemberRows(OnStatements):
     async def listed_among(self, user: UserId, organizations: Collection[OrganizationId]) -> bool:
         return only(await self._statements.ask(AnswerRow, _LISTED_AMONG, {"user": user, "organizations": list(organizations)})).yes
 
-    async def hold_listed(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
+    async def find_unconfirmed_for_update(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
         parameters = {"organization": organization, "user": user}
         await self._statements.tell(_HOLD, parameters)
         await self._statements.tell(_HOLD_ACCOUNT, parameters)
@@ -329,8 +329,9 @@ _FIND: Final[LiteralString] = f"""
 _HOLD: Final = "select from organizations where id = %(organization)s for no key update"
 
 # Accounts are locked before memberships and before `provisioned_users`: deleting or forgetting an account takes the locks in this order,
-# too. A caller who names only themselves changes nothing of their own account, so `hold` then locks no account. The lock is the one that
-# opening a session takes. With a weaker lock, a removal could miss a session that another transaction opens through the membership.
+# too. A caller who names only themselves changes nothing of their own account, so `find_for_update` then locks no account. The lock is the
+# one that opening a session takes. With a weaker lock, a removal could miss a session that another transaction opens through the
+# membership.
 _HOLD_ACCOUNTS: Final = "select from users where id = any(%(users)s) order by id for no key update"
 
 # The lock is the one that opening a session takes. Two transactions that began with a weaker lock could deadlock when both then take this
@@ -716,13 +717,13 @@ class OwnershipRows(OnTransaction):
         parameters = {"organization": ownership.organization, "user": ownership.user, "at": at}
         return bool(await self._transaction.ask(IdRow, _OWNER_CONFIRM, parameters))
 
-    async def hold(self, organization: OrganizationId) -> None:
+    async def lock_for_update(self, organization: OrganizationId) -> None:
         parameters = {"organization": organization}
         await self._transaction.tell(_HOLD, parameters)
         await self._transaction.tell(_HOLD_PEOPLE, parameters)
         await self._transaction.tell(_HOLD_MEMBERSHIPS, parameters)
 
-    async def hold_all(self, user: UserId) -> None:
+    async def lock_all(self, user: UserId) -> None:
         await self._transaction.tell(_HOLD_ALL, {"user": user})
 
     async def decline(self, ownership: UnconfirmedOwnership, reason: str, at: datetime) -> DeclinedOwnership | None:

@@ -66,7 +66,7 @@ class OrganizationRows(OnStatements):
     async def add(self, organization: Organization) -> Added | None:
         return first(await self._statements.ask(Added, _ADD, ORGANIZATION.values(organization)))
 
-    async def hold(self, organization: OrganizationId) -> HeldOrganization | None:
+    async def find_for_update(self, organization: OrganizationId) -> HeldOrganization | None:
         await self._statements.tell(_HOLD, {"id": organization})
         return first(await self._statements.ask(_held, _FIND_HELD, {"id": organization}))
 

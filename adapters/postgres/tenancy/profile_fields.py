@@ -59,7 +59,7 @@ class ProfileFieldRows(OnStatements):
         statement = _LIST_OF_INSTALLATION if organization is None else _LIST_OF_ORGANIZATION
         return await self._statements.ask(FIELD.row, statement, {"organization": organization})
 
-    async def hold_all(self, organization: OrganizationId | None) -> Sequence[ProfileField]:
+    async def find_all_for_update(self, organization: OrganizationId | None) -> Sequence[ProfileField]:
         if organization is None:
             await self._statements.tell(_HOLD_INSTALLATION, {"namespace": NAMESPACE, "lock": INSTALLATION_FIELDS})
         return await self.list(organization)
@@ -136,7 +136,7 @@ class ProfileValueRows(OnStatements):
         rows = await self._statements.ask(_Row, _READ_ALL, parameters)
         return [KeptBy(keeper, of[0].keeper_slug, of[0].keeper_name, _kept(of)) for keeper, of in _by_keeper(rows).items()]
 
-    async def hold(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
+    async def find_for_update(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
         for statement in _HOLDS_OF_INSTALLATION if organization is None else _HOLDS_OF_ORGANIZATION:
             await self._statements.tell(statement, {"user": user, "organization": organization})
         return await self.read_tied(user, organization)

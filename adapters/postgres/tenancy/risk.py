@@ -77,7 +77,7 @@ class RiskPolicyRows(OnStatements):
         statement = _FIND_OF_INSTALLATION if organization is None else _FIND
         return first(await self._statements.ask(risk_policies, statement, {"id": organization}))
 
-    async def hold_installation(self) -> None:
+    async def lock_installation(self) -> None:
         await self._statements.tell(_HOLD_INSTALLATION, {})
 
     async def save(self, organization: OrganizationId | None, rules: RiskPolicies) -> None:

@@ -55,7 +55,7 @@ class RoleRows(OnStatements):
     async def add(self, role: Role) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, _role_columns(role)))
 
-    async def hold(self, organization: OrganizationId, role: RoleId) -> Role | None:
+    async def find_for_update(self, organization: OrganizationId, role: RoleId) -> Role | None:
         parameters = {"organization": organization, "id": role}
         await self._statements.tell(_HOLD, parameters)
         return first(await self._statements.ask(_role, _GET, parameters))

@@ -122,10 +122,10 @@ class SetupLinkRows(OnStatements):
     async def drafts(self, link: SetupLinkId) -> Sequence[SetupDraft]:
         return await self._statements.ask(_draft, _DRAFTS, {"link": link})
 
-    async def hold_organization(self, organization: OrganizationId) -> bool:
+    async def lock_organization(self, organization: OrganizationId) -> bool:
         return bool(await self._statements.ask(IdRow, _HOLD_ORGANIZATION, {"organization": organization}))
 
-    async def hold(self, link: SetupLinkId) -> KnownSetupLink | None:
+    async def find_for_update(self, link: SetupLinkId) -> KnownSetupLink | None:
         await self._statements.tell(_HOLD_ORGANIZATION_OF, {"id": link})
         return await self._known(_FIND, {"id": link})
 

@@ -46,7 +46,7 @@ class SiemRows(OnStatements):
     async def stored(self, organization: OrganizationId) -> Stored | None:
         return first(await self._statements.ask(_stored, _GET, {"organization": organization}))
 
-    async def hold(self, organization: OrganizationId) -> Stored | None:
+    async def find_for_update(self, organization: OrganizationId) -> Stored | None:
         return first(await self._statements.ask(_stored, _HOLD, {"organization": organization}))
 
     async def save(self, configuration: SiemConfiguration, sealed_credentials: bytes | None) -> None:
@@ -203,7 +203,7 @@ class PostgresSiemQueue:
         parameters = {"organization": claimed.organization, "export": claimed.id, "after": after, "most": most, "bytes": most_bytes}
         return await ask_for_many(self._pool, _Numbered, _ENTRIES[stream], parameters, _Numbered.numbered)
 
-    async def hold(self, claimed: ClaimedExport, lease: timedelta) -> ExportTarget | None:
+    async def renew_lease(self, claimed: ClaimedExport, lease: timedelta) -> ExportTarget | None:
         return first_made(
             await ask(self._pool, _Held, _SIEM_QUEUE_HOLD, {**_leased(claimed), "for": lease}),
             lambda row: ExportTarget(row.endpoint_url, row.sealed_credentials),

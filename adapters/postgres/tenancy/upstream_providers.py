@@ -95,7 +95,7 @@ class UpstreamProviderRows(OnStatements):
         parameters = {**_values(provider, sealed_secret), "sealed_key": sealed_key}
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
-    async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
+    async def find_for_update(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
         return first(await self._statements.ask(provider_of, _HOLD, {"organization": organization, "id": provider}))
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
@@ -291,7 +291,7 @@ class ConnectionRefreshRows(OnStatements):
         parameters = {"now": now, "soon": soon, "failing_before": failing_before, "urgent": urgent}
         return only(await self._statements.ask(ConnectionsEnding, _COUNTED, parameters))
 
-    async def hold(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
+    async def find_for_update(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
         return first(await self._statements.ask(provider_of, _HOLD_TO_REFRESH, {"id": provider}))
 
     async def read(self, provider: UpstreamProvider, at: datetime, next_turn: datetime) -> None:

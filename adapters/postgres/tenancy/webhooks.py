@@ -38,7 +38,7 @@ class WebhookRows(OnStatements):
         parameters = {**WEBHOOK.values(webhook), "sealed_secret": sealed_secret}
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
-    async def hold(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
+    async def find_for_update(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
         return first(await self._statements.ask(WEBHOOK.row, _HOLD, {"organization": organization, "id": webhook}))
 
     async def save(self, webhook: Webhook) -> bool:

@@ -204,7 +204,7 @@ class AuthorizationCodes(Frozen):
         if second_use(claim, client.registered.service, earlier, self.system.clock.now()) is not SecondUse.STOLEN:
             return
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(earlier.user)
+            await uow.accounts.lock_for_update(earlier.user)
             # When several requests repeat the code, only one of these requests finds a session to end, and reports the reuse.
             if await uow.sessions.revoke(earlier.session, earlier.user):
                 await uow.record(code_reused(earlier, sender.actor(), client.registered.client if client.registered.is_agent else None))
@@ -321,14 +321,14 @@ class AuthorizationAnswers(Frozen):
     async def _hold(self, uow: UnitOfWork, new: UnplacedClient | None, user: UserId) -> None:
         if new is not None:
             await self.unplaced.hold(uow, new)
-        await uow.accounts.hold_shared(user)
+        await uow.accounts.lock_for_share(user)
 
     @staticmethod
     async def _require_shown(uow: UnitOfWork, application: RequestingApplication, allowed: Allowance) -> None:
         """An owner may have named other hosts since the page was compared. Raises `CodeNotIssued`, and the person is asked again."""
         if allowed.signals is None:
             return
-        settings = await uow.signals.hold_settings(application.service)
+        settings = await uow.signals.find_settings_for_update(application.service)
         if settings is None or OfferedSignals(settings).digest != allowed.signals.digest:
             raise CodeNotIssued
 

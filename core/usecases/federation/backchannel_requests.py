@@ -191,7 +191,7 @@ class BackchannelRequests(Frozen):
             (await self.hooks.ask(door)).require_let_in()
         by = replace(actor, agent=found.waiting.client) if found.application.is_agent else actor
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             if not await uow.afar_requests.allow(request, caller.user, caller.session, granted, now):
                 raise gone()
             if not await give_consent(uow, ConsentId(self.system.ids.new()), consent, by):
@@ -207,7 +207,7 @@ class BackchannelRequests(Frozen):
         if waiting is None:
             raise gone()
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             if not await uow.afar_requests.refuse(request, user, self.system.clock.now()):
                 raise gone()
             await uow.record(backchannel_refused(waiting, actor))
@@ -221,7 +221,7 @@ class BackchannelRequests(Frozen):
         if waiting is None:
             raise gone()
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             if await uow.afar_requests.block(user, waiting.service, self.system.clock.now()):
                 await uow.record(client_blocked(user, waiting.service, actor))
             await uow.commit()
@@ -231,7 +231,7 @@ class BackchannelRequests(Frozen):
     async def unblock(self, service: ServiceId, user: UserId, actor: Actor) -> None:
         """The application may ask the person again. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             if not await uow.afar_requests.unblock(user, service):
                 raise gone()
             await uow.record(client_unblocked(user, service, actor))
@@ -255,7 +255,7 @@ class BackchannelRequests(Frozen):
         approved = await self._approved(decision, registered, request)
         verifier = self.system.secrets.token()
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold_shared(decision.user)
+            await uow.accounts.lock_for_share(decision.user)
             if not await uow.afar_requests.consume(found.id, self.system.clock.now()):
                 raise InvalidGrant(detail="another poll was quicker, or what the yes rests on has ended")
             try:

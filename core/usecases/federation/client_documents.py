@@ -213,7 +213,7 @@ class ClientDocuments(Frozen):
 
     async def _describe(self, known: DocumentService, document: ClientDocument) -> None:
         async with self.unit_of_work() as uow:
-            before = await uow.services.hold(known.organization, known.slug)
+            before = await uow.services.find_for_update(known.organization, known.slug)
             if before is None:
                 return
             after = described(before, document, self.system.clock.now())

@@ -48,7 +48,7 @@ class Consents(Frozen):
         for consent again. Raises `NotFound` when the application has no access.
         """
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             access = await uow.consents.revoke(user, service)
             if access is None:
                 raise NotFound("This application has no access to your account")
@@ -61,7 +61,7 @@ class Consents(Frozen):
         application has no access there.
         """
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             access = await uow.consents.revoke_resource(user, service, resource)
             ended = None if access is None else next((one for one in access.resources if one.id == resource), None)
             if access is None or ended is None:
@@ -100,7 +100,7 @@ class AgentGrants(Frozen):
         """The agent can do nothing there for the person from its next request on, and has to ask them again. Raises `NotFound`."""
         found = await self.get(organization, grant)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(found.user)
+            await uow.accounts.lock_for_update(found.user)
             if await uow.consents.revoke_resource(found.user, found.service, found.resource) is None:
                 raise _unknown()
             await uow.record(grant_ended(found, organization, actor))
@@ -111,7 +111,7 @@ class AgentGrants(Frozen):
         people have let it in. Raises `NotFound`, and `BadRequest` for a service that is no agent.
         """
         async with self.unit_of_work() as uow:
-            service = await uow.services.hold(organization, service_slug)
+            service = await uow.services.find_for_update(organization, service_slug)
             if service is None:
                 raise NotFound("There is no such service", words="service_unknown")
             if not service.is_agent:
@@ -139,7 +139,7 @@ class UnplacedClients(Frozen):
 
     async def hold(self, uow: UnitOfWork, client: UnplacedClient) -> None:
         """Locks the organization, which comes before the account of the person. Raises `ClientRefused`."""
-        if not await uow.document_services.hold_organization(client.organization):
+        if not await uow.document_services.lock_organization(client.organization):
             raise ClientRefused("resource: the organization of this API is not active", "application_closed", api=client.api)
 
     async def place(self, uow: UnitOfWork, client: UnplacedClient, actor: Actor) -> ServiceId:
@@ -164,7 +164,7 @@ class UnplacedClients(Frozen):
     async def _make_room(self, uow: UnitOfWork, client: UnplacedClient) -> None:
         now = self.system.clock.now()
         slug = await uow.document_services.unused(client.organization, now - UNUSED_AFTER)
-        unused = None if slug is None else await uow.services.hold(client.organization, slug)
+        unused = None if slug is None else await uow.services.find_for_update(client.organization, slug)
         if unused is None:
             raise ClientRefused(
                 f"client_id: the organization has {MOST_CLIENTS} clients by document already, and all are in use; delete one first",

@@ -12,7 +12,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.federation.signals import NO_SUCH_STREAM
 from core.usecases.services.services import NO_SUCH_SERVICE
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.federation.signals import SignalLogLookup
 from ports.system import Clock
 from ports.unit_of_work import UnitOfWorkFactory
@@ -35,9 +35,9 @@ class SignalLog(Frozen):
         disabled; and `RateLimited` for one too soon after another.
         """
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
-            await uow.signals.hold_settings(service.id)
+            await find_rights_for_update(uow, member, Capability.WEBHOOKS_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
+            await uow.signals.find_settings_for_update(service.id)
             verified = found(await uow.signals.find(service.id, stream), NO_SUCH_STREAM)
             require_telling(verified)
             now = self.clock.now()

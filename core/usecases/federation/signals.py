@@ -52,7 +52,7 @@ from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace
 from core.usecases.record import OpenReceiver
 from core.usecases.services.services import NO_SUCH_SERVICE
-from core.usecases.tenancy.rights import hold_members, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, require_owner
 from ports.crypto import KeyRing, TokenSigner, TokenVerifier
 from ports.federation.signals import ClaimedStream, SignalCallers, SignalStore
 from ports.metrics import Metrics
@@ -83,12 +83,12 @@ class ServiceSignals(Frozen):
         """
         after = SignalSettings(events=signal_events(events), hosts=signal_hosts(hosts))
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             now = self.system.clock.now()
             await require_owner(uow, acting, now)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             await self._require_scopes_free(uow, member)
-            before = await uow.signals.hold_settings(service.id)
+            before = await uow.signals.find_settings_for_update(service.id)
             if after != before:
                 await uow.signals.turn_on(service.id, after, now)
                 await uow.record(signals_changed(before, after, service, actor))
@@ -103,10 +103,10 @@ class ServiceSignals(Frozen):
     async def turn_off(self, member: Member, service_slug: str, actor: Actor) -> None:
         """Ends all streams of the application. Does nothing where signals are off. Raises `NotFound`, `Forbidden`."""
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             await require_owner(uow, acting, self.system.clock.now())
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
-            before = await uow.signals.hold_settings(service.id)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
+            before = await uow.signals.find_settings_for_update(service.id)
             if before is not None:
                 await uow.signals.turn_off(service.id)
                 await uow.record(signals_changed(before, None, service, actor))
@@ -139,11 +139,11 @@ class ServiceSignals(Frozen):
     ) -> Sequence[SignalStream]:
         changed: list[SignalStream] = []
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             now = self.system.clock.now()
             await require_owner(uow, acting, now)
             for service in await self._services(uow, member, service_slug):
-                await uow.signals.hold_settings(service)
+                await uow.signals.find_settings_for_update(service)
                 for before in await uow.signals.list(service):
                     after = switched(before)
                     if after != before:
@@ -159,7 +159,7 @@ class ServiceSignals(Frozen):
         """By their ids, which is the order in which they are held."""
         if service_slug is None:
             return await uow.signals.services(member.organization)
-        return [found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE).id]
+        return [found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE).id]
 
     @staticmethod
     async def _require_scopes_free(uow: UnitOfWork, member: Member) -> None:
@@ -236,7 +236,7 @@ class SignalStreams(Frozen):
         """Raises `BadRequest`; and `Forbidden` for a host that no owner has named, and for one stream too many."""
         async with self.unit_of_work() as uow:
             # One new stream of the organization at a time, so that nobody counts past another one.
-            await uow.organizations.hold(caller.organization)
+            await uow.organizations.find_for_update(caller.organization)
             settings = await self._held(uow, caller)
             now = self.system.clock.now()
             stream = SignalStream(
@@ -328,7 +328,7 @@ class SignalStreams(Frozen):
     async def _held(self, uow: UnitOfWork, caller: SignalCaller) -> SignalSettings:
         """The settings as they are now, for a change: an owner may have turned signals off since the request came. Raises `Forbidden`."""
         caller.require_management()
-        return replace(caller, settings=await uow.signals.hold_settings(caller.service)).allowed
+        return replace(caller, settings=await uow.signals.find_settings_for_update(caller.service)).allowed
 
     def _changed(self, stream: SignalStream, request: StreamRequest, settings: SignalSettings) -> SignalStream:
         if not isinstance(request.method, Unchanged):

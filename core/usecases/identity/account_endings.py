@@ -120,7 +120,7 @@ async def end_second_factor(uow: UnitOfWork, user: UserId, actor: Actor, organiz
 async def end_added_way(uow: UnitOfWork, one: AddedWay, user: UserId, actor: Actor) -> None:
     """Ends a passkey or a connected identity that is not the person's, and records it. The caller holds the account."""
     if one.kind is AddedKind.PASSKEY:
-        passkey = await uow.passkeys.find_held(user, PasskeyId(one.id))
+        passkey = await uow.passkeys.find_for_update(user, PasskeyId(one.id))
         if passkey is not None:
             await uow.passkeys.remove(user, passkey.passkey.id)
             await uow.record(passkey_removed(passkey.passkey, actor))
@@ -148,7 +148,7 @@ async def _end_what_was_added(uow: UnitOfWork, user: UserId, *, keeps_profile: b
     """Removes the profile, passkeys, connected identities, consents, accepted terms and user keys, before the rest ends. Together with an
     identity go the sign-ins by it that await a second factor, just as when a provider is deleted.
     """
-    await uow.accounts.hold(user)
+    await uow.accounts.lock_for_update(user)
     if not keeps_profile:
         await uow.profiles.forget(user)
     await uow.passkeys.remove_all(user)
@@ -159,7 +159,7 @@ async def _end_what_was_added(uow: UnitOfWork, user: UserId, *, keeps_profile: b
 
 
 async def _end_all_but_sessions(uow: UnitOfWork, user: UserId, at: datetime) -> None:
-    await uow.accounts.hold(user)
+    await uow.accounts.lock_for_update(user)
     await uow.mailed_tokens.end_all(user, at)
     await uow.mfa.end_preauthentications(user, at)
     await uow.sessions.end_codes(user)
@@ -177,7 +177,7 @@ async def delete_made_account(
     at: datetime,
 ) -> Sequence[Event]:
     """Deletes the account, which the caller holds for this, and which is its maker's. `held` are the organizations that
-    `ServiceUserStore.hold_organizations` has locked. An ownership that others have given holds nothing against the maker: it goes back, as
+    `ServiceUserStore.lock_organizations` has locked. An ownership that others have given holds nothing against the maker: it goes back, as
     if the person had declined it. Returns what the other organizations hear that had listed the person. Raises
     `BadRequest` while the person has a subscription at one of them, and `Unavailable` when one lists the person at this very moment.
     """
@@ -218,7 +218,7 @@ class UnverifiedAccounts(Frozen):
             return UnverifiedLook(0, 0, after)
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            held = await uow.accounts.hold_unproved(now, self.retention, after, limit)
+            held = await uow.accounts.list_unverified_for_update(now, self.retention, after, limit)
             # A second statement, since the first does not see what others wrote before it got the locks.
             unused = await uow.accounts.never_used([one.id for one in held], now)
             for user in unused:
@@ -267,7 +267,7 @@ class AccountLocks(Frozen):
     async def lock_own(self, caller: Caller, actor: Actor) -> LockedAccount:
         """The person locks their account, in which they are signed in. Raises `Unauthorized` when the session has ended."""
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             await require_living(uow, caller.session)
             account = (await uow.accounts.find_all([caller.user]))[caller.user]
             done = await self.lock_held(uow, account, LockedBy.PERSON, actor)
@@ -291,7 +291,7 @@ class AccountLocks(Frozen):
         """
         link = self.lock_links.read(token)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(link.user)
+            await uow.accounts.lock_for_update(link.user)
             account = await _named(uow, link)
             done = await self.lock_held(uow, account, LockedBy.MAIL, replace(actor, user=account.id), link=link)
             await uow.commit()

@@ -77,7 +77,7 @@ class MailedCodes(Frozen):
         """
         token = exchanged_token(code, link.digest, browser, await self.server_secrets.get(CODES))
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(link.user)
+            await uow.accounts.lock_for_update(link.user)
             now = self.clock.now()
             if await uow.mailed_tokens.redeem(link.digest, {link.purpose}, now) is not None:
                 await uow.mailed_tokens.issue(replace(link, digest=token.digest(), used_at=None, flow=None, code_digest=None))
@@ -143,7 +143,7 @@ class AccountMails(Frozen):
             code=code,
         )
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             await uow.mailed_tokens.issue(issued, asked.asked_at)
             await uow.jobs.add(replace(mail.as_job(), only_for=user, priority=asked.priority))
             await uow.commit()

@@ -97,7 +97,7 @@ class AccountPasswords(Frozen):
         password = await self.rules.once(new, found.email, partial(self.standing, user))
         encoded = await self.passwords.hash(password, Priority.PROVEN)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             # If an operator has just ended all ways into the account, no new password must get in afterwards.
             await require_living(uow, session)
             if not await uow.account_passwords.replace(user, None, encoded, self.clock.now()):
@@ -117,7 +117,7 @@ class AccountPasswords(Frozen):
             raise Unauthorized("The current password is wrong", words="wrong_current_password")
         encoded = await self.passwords.hash(password, Priority.PROVEN)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             if not await uow.account_passwords.replace(user, known.encoded, encoded, self.clock.now()):
                 # Another request has changed the password meanwhile, so the password that was checked is no longer the current one.
                 raise Unauthorized("The current password is wrong", words="wrong_current_password")
@@ -180,7 +180,7 @@ class AccountPasswords(Frozen):
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         actor = replace(actor, user=found.user)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(found.user)
+            await uow.accounts.lock_for_update(found.user)
             if first is not None:
                 had = await uow.account_passwords.find(found.user)
                 if had is not None and had.encoded is None:

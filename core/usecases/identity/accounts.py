@@ -117,7 +117,7 @@ class Accounts(Frozen):
     async def _accept(self, uow: UnitOfWork, user: UserId, named: Sequence[TermsId], actor: Actor) -> Sequence[TermsVersion]:
         if not named:
             return ()
-        terms, now = await uow.terms.hold_shown(named), self.system.clock.now()
+        terms, now = await uow.terms.find_shown_for_update(named), self.system.clock.now()
         await uow.terms.accept([Acceptance(user, one.id, None, now) for one in terms])
         await uow.record_all([terms_accepted(one, user, actor) for one in terms])
         return terms
@@ -181,9 +181,9 @@ class Accounts(Frozen):
         """Uses the link up, and holds its account. Raises `LinkRefused`."""
         # The account is held before the link's row: every change of the account takes the two in this order.
         if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
-            await uow.accounts.hold_to_move(link.user)
+            await uow.accounts.lock_for_email_change(link.user)
         else:
-            await uow.accounts.hold(link.user)
+            await uow.accounts.lock_for_update(link.user)
         if await uow.mailed_tokens.redeem(link.digest, PROVES_ADDRESS, self.system.clock.now()) is None:
             raise refusal_of(await uow.mailed_tokens.find(link.digest, PROVES_ADDRESS))
 
@@ -232,7 +232,7 @@ class Accounts(Frozen):
             raise RateLimited(retry_after=wait)
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            await (uow.accounts.hold_to_move if self.immediate_email_changes else uow.accounts.hold)(user)
+            await (uow.accounts.lock_for_email_change if self.immediate_email_changes else uow.accounts.lock_for_update)(user)
             if await uow.accounts.email_is_taken(email, user):
                 raise BadRequest("email: this email address cannot be used", words="email_unusable")
             current = found(await uow.accounts.await_email(user, email, now), "There is no such account", words="account_unknown")
@@ -260,7 +260,7 @@ class Accounts(Frozen):
         proved; such an account keeps everything.
         """
         now = self.system.clock.now()
-        await uow.accounts.hold(user)
+        await uow.accounts.lock_for_update(user)
         unverified = await uow.account_passwords.forget_unverified(user, now)
         if unverified is None:
             return False

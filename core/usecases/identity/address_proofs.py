@@ -172,7 +172,7 @@ class AddressProofs(Frozen):
             if link is None:
                 raise refusal_of(None)
             # The account may be deleted below, so it is locked as for a deletion.
-            await uow.accounts.hold_to_move(link.user)
+            await uow.accounts.lock_for_email_change(link.user)
             await self.accounts.redeem(uow, link)
             if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
                 await uow.accounts.withdraw_email(link.user, self.system.clock.now())

@@ -95,7 +95,7 @@ class Devices(Frozen):
         """Raises `BadRequest`, `NotFound`, or `Forbidden` when the device is another person's."""
         name = device_name(name)
         async with self.unit_of_work() as uow:
-            held = _own(await uow.devices.hold(device), user)
+            held = _own(await uow.devices.find_for_update(device), user)
             if held.revoked_at is not None:
                 raise NotFound(_UNKNOWN, words="device_unknown")
             if held.name == name:
@@ -115,8 +115,8 @@ class Devices(Frozen):
         async with self.unit_of_work() as uow:
             # The account is held before the device, as everywhere. A request that opens a session from one of the device's sessions holds
             # the account, too.
-            await uow.accounts.hold(caller.user)
-            held = _own(await uow.devices.hold(device), caller.user)
+            await uow.accounts.lock_for_update(caller.user)
+            held = _own(await uow.devices.find_for_update(device), caller.user)
             if held.revoked_at is None:
                 # The device is held: a simultaneous sign-in with the device has added its session already, or waits for this unit of work.
                 await uow.devices.revoke(device, self.system.clock.now())

@@ -112,7 +112,7 @@ class Mfa(Frozen):
         codes, digests = await self._new_backup_codes(caller, form)
         async with self.unit_of_work() as uow:
             # Of several requests at once, the account's lock lets one be the first.
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             await require_living(uow, caller.session)
             if not await uow.mfa.has_codes(caller.user, digests):
                 return None
@@ -133,7 +133,7 @@ class Mfa(Frozen):
         async with self.unit_of_work() as uow:
             # The rows of the codes refer to the account, so the account is held before the secret: the deletion of an account takes the two
             # in this order.
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             await require_living(uow, caller.session)
             now = self.clock.now()
             refused = await self._try_to_enable(uow, caller, code, now, proved=proved)
@@ -165,7 +165,7 @@ class Mfa(Frozen):
         user, now = caller.user, self.clock.now()
         async with self.unit_of_work() as uow:
             # Held, so that nobody removes the last passkey before the codes are stored.
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             await require_living(uow, caller.session)
             if not await uow.passkeys.become_second_factor(user, now):
                 raise _refusal(Refused.ALREADY_ENABLED if await uow.mfa.is_enabled(user) else Refused.NO_PASSKEY)
@@ -183,7 +183,7 @@ class Mfa(Frozen):
         repeated. Raises `Unauthorized` when the session has ended.
         """
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             await require_living(uow, caller.session)
             await self.end(uow, caller, actor)
             await uow.commit()
@@ -234,10 +234,10 @@ class Mfa(Frozen):
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             await require_living(uow, caller.session)
             # Held, so that nobody disables it before the codes are stored.
-            if not await uow.mfa.hold(caller.user):
+            if not await uow.mfa.is_enabled_for_update(caller.user):
                 raise _refusal(Refused.NOT_ENABLED)
             await uow.mfa.replace_backup_codes(caller.user, digests)
             await uow.mfa.log(MfaEvent.BACKUP_CODES_GENERATED, caller.user, actor, success=True)

@@ -124,7 +124,7 @@ class Passkeys(Frozen):
             made_on=made_on,
         )
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             if upgrading is not None and not await uow.flows.offer_passkey(upgrading, caller.user, now):
                 await uow.passkeys.end_challenge(digest)
                 await uow.commit()
@@ -182,9 +182,9 @@ class Passkeys(Frozen):
         """
         user, now = caller.user, self.system.clock.now()
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             await require_living(uow, caller.session)
-            held = await uow.passkeys.find_held(user, passkey)
+            held = await uow.passkeys.find_for_update(user, passkey)
             if held is None:
                 raise _unknown()
             others = await uow.accounts.other_ways_in(user, caller.email, but=passkey, shared=self.providers.shared)

@@ -89,15 +89,15 @@ class Privacy(Frozen):
     async def _forget(self, user: UserId, asker: PrivacyRequester, actor: Actor, attempt: int) -> PrivacyRequest:
         async with self.unit_of_work() as uow:
             # Organizations are held before accounts.
-            await uow.ownerships.hold_all(user)
-            subject = found(await uow.privacy.hold(user, asker, self.system.clock.now()), _UNKNOWN)
+            await uow.ownerships.lock_all(user)
+            subject = found(await uow.privacy.find_for_update(user, asker, self.system.clock.now()), _UNKNOWN)
             require_may_forget(subject, asker)
             if subject.request is not None:
                 return subject.request
             # Read since the account is held, so that nobody makes the person an owner meanwhile.
             for organization in [one.organization for one in subject.belongings if one.is_unconfirmed_owner]:
                 await self.decline(uow, organization, user)
-            # The time is read after `hold`, so that it is later than every other change of the account.
+            # The time is read after `lock_for_update`, so that it is later than every other change of the account.
             now = self.system.clock.now()
             request = PrivacyRequest(PrivacyRequestId(self.system.ids.new()), user, asker.user, now, None)
             await uow.privacy.anonymize(request, placeholder(now, attempt))

@@ -48,7 +48,7 @@ class Profiles(Frozen):
         """
         prepared = await self.prepare(user, change, username=username)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             held = await self.apply(uow, user, prepared, actor)
             await uow.commit()
         return held
@@ -116,7 +116,7 @@ class Pictures(Frozen):
         # The address of a picture opens it, so it must not be guessed, and it must not tell the time either.
         new = PictureId(UUID(bytes=self.system.secrets.key_bytes(16), version=4))
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             held = found(await uow.profiles.find(user), "There is no such account", words="account_unknown")
             now = self.system.clock.now()
             await uow.pictures.replace(user, picture, new, now)
@@ -128,7 +128,7 @@ class Pictures(Frozen):
     async def remove(self, user: UserId, actor: Actor) -> None:
         """Does nothing when there is no picture."""
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             if await uow.pictures.remove(user):
                 await uow.profiles.point(user, None, self.system.clock.now())
                 await uow.record(picture_removed(user, actor))

@@ -130,7 +130,7 @@ class Reauthentication(Frozen):
         await self.mfa.prepare()
         async with self.unit_of_work() as uow:
             # The account is held before its second factor, as everywhere.
-            await uow.accounts.hold_shared(caller.user)
+            await uow.accounts.lock_for_share(caller.user)
             if await self.mfa.check(uow, caller.user, code, actor, client, limit=CODES_IN_SESSION) is None:
                 sighting = self.devices.judge(approach, await uow.devices.knowledge(caller.user, approach))
                 await self.login_events.log_wrong_code(uow, caller.user, PASSWORD_PROVIDER, sighting)
@@ -143,7 +143,7 @@ class Reauthentication(Frozen):
         used = await self.passkeys.use(given, Ceremony.PROVE, bound_to_session(caller.session), client, caller.user)
         now = self.clock.now()
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold_shared(caller.user)
+            await uow.accounts.lock_for_share(caller.user)
             await self.passkeys.keep(uow, used)
             await self.mfa.log_passkey(uow, caller.user, actor)
             await self._renew(uow, caller, ProofMethod.PASSKEY, Proved(now, now), actor)
@@ -208,7 +208,7 @@ class MailedProofs(Frozen):
             code=code.reveal(),
         )
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             await uow.mailed_tokens.issue(replace(issued, flow=FlowId(caller.session), code_digest=digest))
             await uow.jobs.add(replace(mail.as_job(), only_for=caller.user))
             await uow.commit()
@@ -224,7 +224,7 @@ class MailedProofs(Frozen):
         key = await self.server_secrets.get(CODES)
         async with self.unit_of_work() as uow:
             # The account keeps its address until the commit. A try is counted in any case: `log_wrong_code` commits it.
-            await uow.accounts.hold_shared(caller.user)
+            await uow.accounts.lock_for_share(caller.user)
             now = self.system.clock.now()
             found = await uow.mailed_tokens.try_proof(caller.session, caller.user, now)
             is_right = found is not None and hmac.compare_digest(

@@ -97,10 +97,10 @@ class InstallationWayBack(Frozen):
         """
         way = self._read(token)
         async with self.unit_of_work() as uow:
-            await uow.platform_owners.hold()
-            await uow.accounts.hold_shared(way.user)
+            await uow.platform_owners.lock_for_update()
+            await uow.accounts.lock_for_share(way.user)
             owner = await _owner(uow, way)
-            await uow.risk_policies.hold_installation()
+            await uow.risk_policies.lock_installation()
             before = await _rules(uow)
             chosen = lifted_by(way, owner, before)
             after = lifted(before, chosen, self.system.clock.now())

@@ -296,7 +296,7 @@ class Sessions(Frozen):
         async with self.unit_of_work() as uow:
             # A simultaneous request that opens a session from this session either waits and finds this session ended, or has added the new
             # session already.
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             ended = await uow.sessions.end(session, user)
             if ended is not None:
                 await uow.record(session_ended(user, await uow.sessions.organization(session), actor, session))
@@ -310,7 +310,7 @@ class Sessions(Frozen):
         async with self.unit_of_work() as uow:
             # A simultaneous request that opens a session from one of the person's sessions either waits and finds that session ended, or
             # has added the new session already.
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             await uow.sessions.end_codes(user)
             ended = await uow.sessions.revoke_all(user, but=but)
             if ended:
@@ -333,7 +333,7 @@ class Sessions(Frozen):
     async def _revoke_after_reuse(self, presented: PresentedRefreshToken, client: Client) -> None:
         session, agent = presented.session, presented.client if presented.is_agent else None
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(session.user)
+            await uow.accounts.lock_for_update(session.user)
             # When several requests bring the same old token, one of these requests finds a session to end and reports it.
             if await uow.sessions.revoke(session.id, session.user):
                 # A thief may have opened sessions in other people's names, and in the person's organizations, on the same device. A token
@@ -420,7 +420,7 @@ class OwnSessions(Frozen):
         async with self.unit_of_work() as uow:
             # A simultaneous request that opens a session from this session either waits and finds this session ended, or has added the new
             # session already.
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             if await uow.sessions.revoke(session, caller.user):
                 await uow.record(session_revoked(caller.user, actor, session))
                 await uow.commit()

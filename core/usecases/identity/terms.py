@@ -54,7 +54,7 @@ class TermsOfPeople(Frozen):
         """
         async with self.unit_of_work() as uow:
             await _require_living(uow, caller)
-            terms = await uow.terms.hold_version(caller.user, organization)
+            terms = await uow.terms.find_version_for_update(caller.user, organization)
             if terms is None:
                 raise _unknown()
             if terms.version != version:
@@ -69,7 +69,7 @@ class TermsOfPeople(Frozen):
         """
         async with self.unit_of_work() as uow:
             await _require_living(uow, caller)
-            terms = await uow.terms.hold_own(caller.user, shown, entered)
+            terms = await uow.terms.find_own_for_update(caller.user, shown, entered)
             if len(terms) < len(set(shown)):
                 raise _unknown()
             if any(one.ended_at is not None for one in terms):
@@ -103,5 +103,5 @@ def _unknown() -> NotFound:
 
 async def _require_living(uow: UnitOfWork, caller: Caller) -> None:
     """Nobody deletes the account meanwhile. Raises `Unauthorized` when the session has ended."""
-    if await uow.sessions.hold_opener(caller.session, caller.user) is None:
+    if await uow.sessions.find_opener_for_update(caller.session, caller.user) is None:
         raise Unauthorized("The session has ended", words="session_ended")

@@ -105,9 +105,9 @@ class AccountAdministration(Frozen):
         async with self.unit_of_work() as uow:
             # The lock on platform owners comes before the account. If two platform owners are deactivated at once, the second call must see
             # that the first owner is gone.
-            await uow.platform_owners.hold()
+            await uow.platform_owners.lock_for_update()
             account = await _find(uow, who, by)
-            await uow.accounts.hold(account.id)
+            await uow.accounts.lock_for_update(account.id)
             is_active_owner = account.is_platform_owner and account.deactivated_at is None
             if is_active_owner and not await uow.platform_owners.exist_besides(account.id):
                 raise Conflict(
@@ -126,7 +126,7 @@ class AccountAdministration(Frozen):
         """
         async with self.unit_of_work() as uow:
             # For a key: nobody becomes a platform owner between the look and the change.
-            await uow.platform_owners.hold()
+            await uow.platform_owners.lock_for_update()
             account = await _find(uow, who, by)
             now = self.system.clock.now()
             changed = await uow.accounts.activate(account.id, now)
@@ -146,9 +146,9 @@ class AccountAdministration(Frozen):
         """
         async with self.unit_of_work() as uow:
             # For a key: nobody becomes a platform owner between the look and the change.
-            await uow.platform_owners.hold()
+            await uow.platform_owners.lock_for_update()
             found = await _find(uow, who, by)
-            await uow.accounts.hold(found.id)
+            await uow.accounts.lock_for_update(found.id)
             # As it is now: somebody else may have locked it before this one held it.
             account = await _find(uow, found.id, by)
             authority = _authority(by)
@@ -169,7 +169,7 @@ class AccountAdministration(Frozen):
         async with self.unit_of_work() as uow:
             account = await _find(uow, who, by)
             user = account.id
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             ways_in, secret = await uow.accounts.ways_in(user), await uow.mfa.find(user)
             app_since = None if secret is None else secret.enabled_at
             by_passkeys = app_since is None and await uow.mfa.is_enabled(user)
@@ -224,7 +224,7 @@ class AccountAdministration(Frozen):
         """Signs the owner out everywhere, from the next request on. Trusted devices stay trusted. May be repeated."""
         async with self.unit_of_work() as uow:
             account = await _find(uow, who, by)
-            await uow.accounts.hold(account.id)
+            await uow.accounts.lock_for_update(account.id)
             await uow.sessions.end_codes(account.id)
             sessions = await uow.sessions.revoke_all(account.id, but=None)
             if sessions:
@@ -250,7 +250,7 @@ class AccountAdministration(Frozen):
         session.
         """
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             if await uow.sessions.revoke(session, user):
                 await uow.record(session_revoked(user, by.actor, session))
                 await uow.commit()

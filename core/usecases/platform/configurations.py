@@ -26,7 +26,7 @@ from core.domain.platform.configuration.planning import (
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
-from core.usecases.tenancy.rights import acted_as_owner, hold_members, require_capability
+from core.usecases.tenancy.rights import acted_as_owner, find_members_for_update, require_capability
 from ports.crypto import KeyRing
 from ports.platform import ConfigurationReader, ManagedMarks, ProposalStore, StoredObject
 from ports.system import Clock, System
@@ -172,7 +172,7 @@ class Proposals(Frozen):
         )
         sealed = self.keyring.seal(document, proposal_context(proposal.id))
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             require_capability(acting, PROPOSES)
             require_proposals_room(await uow.proposals.waiting(member.organization, now))
             await uow.proposals.add(proposal, sealed)
@@ -197,7 +197,7 @@ class Proposals(Frozen):
         """
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             if not acting.is_owner:
                 raise Forbidden("Only an owner applies a proposal", words="rights_missing")
             known = found(await uow.proposals.find(member.organization, proposal, now), NO_SUCH_PROPOSAL).proposal
@@ -212,7 +212,7 @@ class Proposals(Frozen):
     async def delete(self, member: Member, proposal: ProposalId, actor: Actor) -> None:
         """Withdraw a proposal. Raises `NotFound`, and `Forbidden`."""
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             require_capability(acting, PROPOSES)
             known = found(await uow.proposals.find(member.organization, proposal, self.system.clock.now()), NO_SUCH_PROPOSAL).proposal
             await uow.proposals.remove(member.organization, proposal)

@@ -112,7 +112,7 @@ class FurtherProviders(Frozen):
         _require_named(provider)
         await self.protocols.check_further(provider.settings, ClientAtProvider(provider.client_id, Secret(secret)))
         async with self.unit_of_work() as uow:
-            await uow.further_providers.hold_all()
+            await uow.further_providers.lock_all()
             known = await uow.further_providers.list()
             require_room(len(known))
             if any(one.key == provider.key for one in known):
@@ -187,7 +187,7 @@ class FurtherProviders(Frozen):
         return after
 
     async def _held(self, uow: UnitOfWork, key: str) -> tuple[FurtherProvider, bytes]:
-        held = await uow.further_providers.hold(key)
+        held = await uow.further_providers.find_for_update(key)
         if held is None:
             raise NotFound(NO_SUCH_PROVIDER)
         return held

@@ -33,7 +33,7 @@ from core.domain.tenancy.organizations import Organization, organization_deleted
 from core.domain.tenancy.tiers import FREE, Tier
 from core.domain.texts.own_texts import ApprovalRules
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_office
+from core.usecases.tenancy.rights import lock_platform_owners
 from ports.metrics import Metrics
 from ports.platform import OrganizationRegister, TextApprovalStore
 from ports.system import Clock
@@ -128,7 +128,7 @@ class Governance(Frozen):
         """
         now = self.clock.now()
         async with self.unit_of_work() as uow:
-            held = found(await uow.organizations.hold(organization), _UNKNOWN)
+            held = found(await uow.organizations.find_for_update(organization), _UNKNOWN)
             await uow.organizations.delete(organization, now)
             await uow.jobs.add(purge_job(organization))
             for event in organization_deleted(held.organization, by.actor):
@@ -143,7 +143,7 @@ class Governance(Frozen):
         self, organization: OrganizationId, by: Authority, decide: Callable[[HeldOrganization], GovernanceDecision | None]
     ) -> Organization:
         async with self.unit_of_work() as uow:
-            held = found(await uow.organizations.hold(organization), _UNKNOWN)
+            held = found(await uow.organizations.find_for_update(organization), _UNKNOWN)
             decision = decide(held)
             if decision is None:
                 return held.organization
@@ -200,7 +200,7 @@ class TextApprovals(Frozen):
     async def set_rules(self, owner: Caller, rules: ApprovalRules, actor: Actor) -> ApprovalRules:
         """Raises `Forbidden`."""
         async with self.unit_of_work() as uow:
-            await hold_office(uow, owner)
+            await lock_platform_owners(uow, owner)
             before = await uow.text_approvals.rules()
             if before != rules:
                 await uow.text_approvals.set_rules(rules)
@@ -209,8 +209,8 @@ class TextApprovals(Frozen):
         return rules
 
     async def _held(self, uow: UnitOfWork, owner: Caller, organization: OrganizationId) -> OrganizationTexts:
-        await hold_office(uow, owner)
-        return found(await uow.text_approvals.hold(organization), _TEXT_APPROVAL_UNKNOWN)
+        await lock_platform_owners(uow, owner)
+        return found(await uow.text_approvals.find_for_update(organization), _TEXT_APPROVAL_UNKNOWN)
 
     def _compared(self, one: OrganizationTexts) -> ComparedTexts:
         english = self.shipped.written(DEFAULT)

@@ -173,7 +173,7 @@ class Imports(Frozen, kw_only=True):
 
     async def _held(self, uow: UnitOfWork, run: _Run, candidates: Sequence[Candidate]) -> ImportDestination:
         """What is held cannot change until the commit, so it is read only then."""
-        await uow.imports.hold(run.to, candidates)
+        await uow.imports.lock_for_update(run.to, candidates)
         return await self._destination(uow.imports, run.rules)
 
     async def _passwords(self, run: _Run, candidates: Sequence[Candidate]) -> Mapping[UserId, str]:

@@ -35,7 +35,7 @@ class PlatformOwners(Frozen):
         """
         encoded = await self._hash(email, password)
         async with self.unit_of_work() as uow:
-            await uow.platform_owners.hold_first()
+            await uow.platform_owners.lock_first_start()
             if await uow.platform_owners.exist():
                 return None
             user = await self._make(uow, email, encoded)
@@ -145,9 +145,9 @@ async def _held(uow: UnitOfWork, user: UserId, by: UserId) -> Account:
     """Returns the account, and holds the set of platform owners. Checks again that the asking person is a platform owner: of two owners who
     remove each other at once, the first remains.
     """
-    await uow.platform_owners.hold()
+    await uow.platform_owners.lock_for_update()
     # The account is held as well, because promotions at the command line and deactivations do not hold the set of platform owners.
-    await uow.accounts.hold(user)
+    await uow.accounts.lock_for_update(user)
     accounts = await uow.accounts.find_all({user, by})
     owner = accounts.get(by)
     if owner is None or not owner.is_platform_owner or owner.deactivated_at is not None:

@@ -33,7 +33,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.management_keys import add_key
-from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability
+from core.usecases.tenancy.rights import find_members_for_update, find_rights_for_update, require_capability
 from ports.services.services import ApiKeyLookup, ClientSecretStore, UserKeyStore
 from ports.system import Presence, System
 from ports.unit_of_work import UnitOfWorkFactory
@@ -70,8 +70,8 @@ class ApiKeys(Frozen):
         now = self.system.clock.now()
         expires_at = key_expiry(expires_in_days, now)
         async with self.unit_of_work() as uow:
-            require_grantable(permissions, await hold_rights(uow, member, Capability.SERVICES_MANAGE))
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            require_grantable(permissions, await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE))
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             made, count = await add_key(
                 uow.api_keys.add,
                 lambda: self.system.secrets.key(API_KEY_KIND),
@@ -111,7 +111,7 @@ class ApiKeys(Frozen):
         """
         async with self.unit_of_work() as uow:
             if end_made:
-                acting, _ = await hold_members(uow, member)
+                acting, _ = await find_members_for_update(uow, member)
                 require_capability(acting, Capability.SERVICES_MANAGE)
                 require_capability(acting, Capability.END_USERS_MANAGE)
             deleted = found(await uow.api_keys.delete(member.organization, service_slug, key), _NO_SUCH_KEY)
@@ -149,8 +149,8 @@ class ClientSecrets(Frozen):
         """
         text = self.system.secrets.key(CLIENT_SECRETS_KIND)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             require_confidential(service)
             require_room_for_client_secret(await uow.client_secrets.count(service.id))
             secret = ClientSecret(
@@ -173,7 +173,7 @@ class ClientSecrets(Frozen):
     async def delete(self, member: Member, service_slug: str, secret: ClientSecretId, actor: Actor) -> None:
         """The secret is refused from the next request on. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             deleted = found(await uow.client_secrets.delete(service.id, secret), "The service has no such client secret")
             await uow.record(client_secret_deleted(deleted, service, actor))
             await uow.commit()

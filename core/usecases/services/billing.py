@@ -140,11 +140,11 @@ class Billing(Frozen):
             if candidate is not None and buyer is not None:
                 if not candidate.is_user:
                     await uow.billing.enroll(buyer, now)
-                subscriber = await uow.subscriptions.hold(buyer.service, buyer.user)
+                subscriber = await uow.subscriptions.find_for_update(buyer.service, buyer.user)
                 if subscriber is None:
                     raise _Moved
                 current = subscriber.current
-            held = await uow.billing.hold(subject, buyer, look, now)
+            held = await uow.billing.get_or_add_for_update(subject, buyer, look, now)
             step = _Step(held, candidate, look, looked_at)
             if step.is_elsewhere and again:
                 raise _Moved

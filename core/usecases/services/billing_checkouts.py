@@ -14,7 +14,7 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.services.billing import CHECKOUT_LIFETIME, KEY_LIFETIME, digest_of, is_repeated, return_address
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
-from core.usecases.tenancy.rights import hold_members, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, require_owner
 from ports.services.billing import (
     BegunCheckout,
     CheckoutRequest,
@@ -234,7 +234,7 @@ class Checkouts(Frozen):
         and `BillingFailed`.
         """
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             await require_owner(uow, acting, self.system.clock.now())
             portal = await uow.billing.portal(member.organization)
             if acting.unconfirmed is not None:

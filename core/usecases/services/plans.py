@@ -35,7 +35,7 @@ from core.domain.services.plans import (
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, names_of, replace, values_of
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.services.billing import PlanStore, SubscriptionStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -59,8 +59,8 @@ class Plans(Frozen):
         wanted_key = None if wanted.key is None else plan_key(wanted.key)
         terms = stored_terms(values_of(wanted))
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            known = found(await uow.services.hold(member.organization, service), "There is no such service")
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            known = found(await uow.services.find_for_update(member.organization, service), "There is no such service")
             taken = await uow.plans.keys(known.id)
             if len(taken) >= MOST_PLANS:
                 raise BadRequest(
@@ -92,8 +92,8 @@ class Plans(Frozen):
             )
         terms = stored_terms(change.said)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            held = found(await uow.plans.hold(member.organization, service, plan), _NO_SUCH_PLAN)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            held = found(await uow.plans.find_for_update(member.organization, service, plan), _NO_SUCH_PLAN)
             before = held.plan
             after = replace(before, **terms)
             if after == before:
@@ -109,8 +109,8 @@ class Plans(Frozen):
         longer manage services.
         """
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            held = found(await uow.plans.hold(member.organization, service, plan), _NO_SUCH_PLAN)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            held = found(await uow.plans.find_for_update(member.organization, service, plan), _NO_SUCH_PLAN)
             if held.subscription_count:
                 raise BadRequest("The plan has active subscriptions", words="plan_in_use")
             await uow.plans.delete(plan, self.system.clock.now())
@@ -163,7 +163,7 @@ class Subscriptions(Frozen):
         now = self.system.clock.now()
         end = now + PERIOD if current_period_end is None else period_end(current_period_end)
         async with self.unit_of_work() as uow:
-            held = found(await uow.subscriptions.hold(holder.service, user), "The service has no such user")
+            held = found(await uow.subscriptions.find_for_update(holder.service, user), "The service has no such user")
             current = held.current
             leaving = current.plan if current is not None and current.has_lapsed(now) else None
             offered = _of_service(await uow.plans.offer(holder.service, plan, leaving=leaving), holder)
@@ -200,7 +200,7 @@ class Subscriptions(Frozen):
         """
         end = None if current_period_end is None else period_end(current_period_end)
         async with self.unit_of_work() as uow:
-            held = await uow.subscriptions.hold(holder.service, user)
+            held = await uow.subscriptions.find_for_update(holder.service, user)
             now = self.system.clock.now()
             before = await _settle(uow, found(None if held is None else held.current, _NONE), holder, now)
             after = replace(
@@ -222,7 +222,7 @@ class Subscriptions(Frozen):
     async def delete(self, holder: KeyHolder, user: UserId, actor: Actor) -> None:
         """Remove all subscriptions that the user ever had to the service. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            held = await uow.subscriptions.hold(holder.service, user)
+            held = await uow.subscriptions.find_for_update(holder.service, user)
             current = found(None if held is None else held.current, _NONE).settled(self.system.clock.now())
             await uow.subscriptions.delete_all(holder.service, user)
             await uow.record(subscription_deleted(current, _by(holder, actor)))

@@ -19,7 +19,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.services.services import NO_SUCH_SERVICE
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.services.services import ProxyStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -48,8 +48,8 @@ class ServiceProxies(Frozen):
         if not change.said:
             raise BadRequest("Send at least one field", words="nothing_to_change")
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             require_proxy(service)
             before = found(await uow.proxies.find(member.organization, service_slug), NO_SUCH_SERVICE)
             after = changed(before.settings, change)

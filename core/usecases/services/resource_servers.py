@@ -35,7 +35,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.domains import DomainProofs, Use, Verification
-from core.usecases.tenancy.rights import hold_office, hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update, lock_platform_owners
 from ports.services.services import ResourceServerStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -74,7 +74,7 @@ class ResourceServers(Frozen):
         token = self.system.secrets.token().reveal()
         server = made(self.system.ids.new(), member.organization, identifier, settings, token=token, now=now)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_CREATE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_CREATE)
             existing = await uow.resource_servers.existing(member.organization, server.identifier, server.host)
             if existing.count >= MOST_RESOURCE_SERVERS:
                 raise BadRequest(
@@ -187,7 +187,7 @@ class ResourceApprovals(Frozen):
         another organization has proved the host or has had the identifier, and `Forbidden`.
         """
         async with self.unit_of_work() as uow:
-            await hold_office(uow, caller)
+            await lock_platform_owners(uow, caller)
             waiting = _waiting(found(await uow.resource_servers.find(server), _NO_SUCH_SERVER))
             given = await uow.resource_servers.approve(waiting, self.system.clock.now())
             if given is None:
@@ -203,7 +203,7 @@ class ResourceApprovals(Frozen):
         """The API waits again. Taking back what was never given changes nothing. Raises `NotFound` and `Forbidden`."""
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            await hold_office(uow, caller)
+            await lock_platform_owners(uow, caller)
             approved = found(await uow.resource_servers.find(server), _NO_SUCH_SERVER)
             if not await uow.resource_servers.withdraw_approval(server, now):
                 return approved
@@ -214,7 +214,7 @@ class ResourceApprovals(Frozen):
 
 
 async def _held(uow: UnitOfWork, member: Member, server: ResourceServerId) -> ResourceServer:
-    await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+    await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
     return found(await uow.resource_servers.find_own(member.organization, server), _NO_SUCH_SERVER)
 
 

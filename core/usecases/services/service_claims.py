@@ -23,7 +23,7 @@ from core.domain.tenancy.profile_fields import FieldWriter
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.services.services import NO_SUCH_SERVICE
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.services.services import ServiceClaimStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -55,8 +55,8 @@ class ServiceClaims(Frozen):
         """
         wanted = checked_claim(wanted)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             require_room(await uow.service_claims.count(service.id))
             person_writes = await _known(uow, wanted, member.organization)
             claim = ConfiguredClaim(ServiceClaimId(self.system.ids.new()), service.id, wanted, self.system.clock.now(), person_writes)
@@ -74,8 +74,8 @@ class ServiceClaims(Frozen):
         if not said:
             raise BadRequest("Send at least one of name, source, argument and into", words="nothing_to_change")
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             before = found(await uow.service_claims.find(service.id, claim), _NO_SUCH_CLAIM)
             wanted = checked_claim(replace(before.claim, **said))
             if wanted == before.claim:
@@ -90,8 +90,8 @@ class ServiceClaims(Frozen):
     async def delete(self, member: Member, service_slug: str, claim: ServiceClaimId, actor: Actor) -> None:
         """Raises `NotFound`, and `Forbidden` when the caller may no longer manage services."""
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             deleted = found(await uow.service_claims.delete(service.id, claim), _NO_SUCH_CLAIM)
             await uow.record(service_claim_deleted(deleted, service, actor))
             await uow.commit()

@@ -54,7 +54,7 @@ class ServiceInfo(Frozen):
     async def rename(self, holder: KeyHolder, name: str | None, actor: Actor) -> Service:
         """Rename the service. With None the name stays as it is. Raises `BadRequest`."""
         async with self.unit_of_work() as uow:
-            before = _own(await uow.services.hold(holder.organization, holder.service_slug), holder)
+            before = _own(await uow.services.find_for_update(holder.organization, holder.service_slug), holder)
             if name is None:
                 return before
             after = changed(before, ServiceChange(name=name), self.clock.now())

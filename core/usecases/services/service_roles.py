@@ -37,7 +37,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability, role_description
 from core.frozen import Frozen, replace, values_of
 from core.usecases.services.services import NO_SUCH_SERVICE
-from core.usecases.tenancy.rights import acted_as_owner, hold_members, hold_rights, require_capability
+from core.usecases.tenancy.rights import acted_as_owner, find_members_for_update, find_rights_for_update, require_capability
 from ports.services.services import AssignmentStore, ServicePermissionStore, ServiceRoleStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -68,8 +68,8 @@ class ServiceRoles(Frozen):
         """
         slug, settings = service_role_slug(wanted.slug), stored_role(values_of(wanted))
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             require_room_for_role(await uow.service_roles.count(service.id))
             if settings["permissions"]:
                 require_known(await uow.permissions.unknown(service.id, settings["permissions"]))
@@ -95,8 +95,8 @@ class ServiceRoles(Frozen):
             raise BadRequest("Send at least one of name, description, permissions and given_to_everybody", words="nothing_to_change")
         settings = stored_role(change.said)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             before = found(await uow.service_roles.find_in_service(service.id, slug), NO_SUCH_SERVICE_ROLE)
             after = replace(before, **settings)
             if after == before:
@@ -112,8 +112,8 @@ class ServiceRoles(Frozen):
     async def delete(self, member: Member, service_slug: str, slug: str, actor: Actor) -> None:
         """The role's assignments end with it, from the next request on. Raises `NotFound`, `Forbidden`."""
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             role = found(await uow.service_roles.find_in_service(service.id, slug), NO_SUCH_SERVICE_ROLE)
             assignments = await uow.service_roles.delete(role.id)
             await uow.record(service_role_deleted(role, service, actor, assignments))
@@ -140,8 +140,8 @@ class ServicePermissions(Frozen):
         """
         key, description = permission_key(key), role_description(description)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             require_room_for_permission(await uow.permissions.count(service.id))
             permission = ServicePermission(
                 ServicePermissionId(self.system.ids.new()), service.id, key, description, self.system.clock.now()
@@ -158,8 +158,8 @@ class ServicePermissions(Frozen):
         """Change the description. Raises `NotFound`, `BadRequest`, `Forbidden`."""
         description = role_description(description)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             before = found(await uow.permissions.find(service.id, key), _NO_SUCH_PERMISSION)
             if before.description == description:
                 return before
@@ -172,8 +172,8 @@ class ServicePermissions(Frozen):
     async def delete(self, member: Member, service_slug: str, key: str, actor: Actor) -> None:
         """The roles that have the permission lose it from the next request on. Raises `NotFound`, `Forbidden`."""
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             permission = found(await uow.permissions.find(service.id, key), _NO_SUCH_PERMISSION)
             await uow.permissions.delete(permission, self.system.clock.now())
             await uow.record(permission_deleted(permission, service, actor))
@@ -226,13 +226,13 @@ class Assignments(Frozen):
         assign it so.
         """
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member, *([] if wanted.user is None else [wanted.user]))
+            acting, _ = await find_members_for_update(uow, member, *([] if wanted.user is None else [wanted.user]))
             require_capability(acting, Capability.SERVICES_MANAGE)
             to = await _assignee(uow, member.organization, wanted)
             require_may_assign(to, is_owner=acting.is_owner, is_proved=is_proved)
             if needs_owner(to):
                 await acted_as_owner(uow, acting, self.system.clock.now())
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             role = found(
                 await uow.service_roles.find_in_service(service.id, role_slug),
                 "role: the service has no such role",
@@ -255,9 +255,9 @@ class Assignments(Frozen):
         going = found(await self.lookup.find(member.organization, service_slug, assignment), _UNKNOWN)
         person = going.to.user if isinstance(going.to, ToPerson) else None
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member, *([] if person is None else [person]))
+            acting, _ = await find_members_for_update(uow, member, *([] if person is None else [person]))
             require_capability(acting, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             if not await uow.assignments.remove(service.id, assignment):
                 raise NotFound(_UNKNOWN)
             if person is not None:

@@ -44,7 +44,7 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.account_endings import AccountLocks, delete_made_account, end_access, end_user_keys, leave_to_another
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileValues
-from core.usecases.tenancy.rights import hold_members, require_capability
+from core.usecases.tenancy.rights import find_members_for_update, require_capability
 from ports.jobs import Turns
 from ports.mail import MailTemplates
 from ports.services.services import EndUserStore, ServiceUserStore
@@ -78,8 +78,8 @@ class ServiceUsers(Frozen):
         wanted = None if metadata is None else checked_metadata(metadata)
         async with self.unit_of_work() as uow:
             # The organization and the account are locked before the person's place in the service.
-            kept = None if profile is None else found(await uow.profile_values.hold(user, holder.organization), _UNKNOWN)
-            after = found(await uow.service_users.hold_detail(holder.service, user), _UNKNOWN)
+            kept = None if profile is None else found(await uow.profile_values.find_for_update(user, holder.organization), _UNKNOWN)
+            after = found(await uow.service_users.find_detail_for_update(holder.service, user), _UNKNOWN)
             if wanted is not None and not same_metadata(wanted, after.metadata):
                 await uow.service_users.save_metadata(holder.service, user, wanted)
                 await uow.record(metadata_changed(user, holder, actor))
@@ -120,11 +120,11 @@ class ServiceUsers(Frozen):
         belongs elsewhere too, and `BadRequest` for an address that is taken.
         """
         async with self.unit_of_work() as uow:
-            held = found(await uow.service_users.hold(holder.service, user), _UNKNOWN)
+            held = found(await uow.service_users.find_for_update(holder.service, user), _UNKNOWN)
             if email is None or email.address == held.account.email.address:
                 return found(await uow.service_users.detail(holder.service, user), _UNKNOWN)
             held.require_movable()
-            # Read the clock after `hold`, so that `now` is later than every earlier change of the account.
+            # Read the clock after `find_for_update`, so that `now` is later than every earlier change of the account.
             now = self.system.clock.now()
             await uow.service_users.change_email(user, email, now)
             # Sessions, mailed links and unfinished flows belong to the holder of the earlier address.
@@ -154,8 +154,8 @@ class ServiceUsers(Frozen):
         person has a subscription at another organization.
         """
         async with self.unit_of_work() as uow:
-            organizations = await uow.service_users.hold_organizations(user, holder.organization, also=None)
-            held = found(await uow.service_users.hold(holder.service, user), _UNKNOWN)
+            organizations = await uow.service_users.lock_organizations(user, holder.organization, also=None)
+            held = found(await uow.service_users.find_for_update(holder.service, user), _UNKNOWN)
             fate = held.fate()
             events: Sequence[Event] = ()
             if fate is AccountFate.DELETED:
@@ -207,7 +207,7 @@ class EndUsers(Frozen):
         async with self.unit_of_work() as uow:
             # Lock the account against a concurrent exchange of a code: either the exchange has added its session already, or the exchange
             # waits and then finds the code gone.
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             ended = found(
                 await uow.end_users.end_sessions(organization, user, of_member=of_member), _NO_MEMBER if of_member else _END_USER_UNKNOWN
             )
@@ -226,11 +226,11 @@ class EndUsers(Frozen):
             raise BadRequest("Lock your own account on the pages of your account", words="lock_own")
         organization = caller.organization
         async with self.unit_of_work() as uow:
-            acting, known = await hold_members(uow, caller, user)
+            acting, known = await find_members_for_update(uow, caller, user)
             require_capability(acting, Capability.MEMBERS_MANAGE if of_member else Capability.END_USERS_MANAGE)
             if user in known:
                 require_no_more(known[user].capabilities, acting.capabilities)
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             account = (await uow.accounts.find_all([user])).get(user)
             if account is None:
                 raise NotFound(_NO_MEMBER if of_member else _END_USER_UNKNOWN)

@@ -44,7 +44,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.management_keys import NO_SUCH_MANAGEMENT_KEY
-from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, find_rights_for_update, require_capability, require_owner
 from core.usecases.tenancy.sign_in_rules import reached_sessions
 from ports.identity.sessions import SessionReachLookup
 from ports.outbound import Outbound, OutboundFailed
@@ -81,7 +81,7 @@ class OrganizationServices(Frozen):
         self._require_callable(service)
         plan = default_plan(PlanId(self.system.ids.new()), service.id, now)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_CREATE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_CREATE)
             organization, usage = await uow.services.usage(member.organization)
             if not organization.is_active:
                 raise OrganizationNotActive
@@ -118,8 +118,8 @@ class OrganizationServices(Frozen):
         if isinstance(change.jwks_uri, str):
             change = change.with_published(await self._published(change.jwks_uri))
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            before = found(await uow.services.hold(member.organization, slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            before = found(await uow.services.find_for_update(member.organization, slug), NO_SUCH_SERVICE)
             after = changed(before, change, self.system.clock.now())
             if after is before:
                 return before
@@ -146,8 +146,8 @@ class OrganizationServices(Frozen):
 
     async def _replace_logo(self, member: Member, slug: str, logo: Logo | None, actor: Actor) -> Service:
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            before = found(await uow.services.hold(member.organization, slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            before = found(await uow.services.find_for_update(member.organization, slug), NO_SUCH_SERVICE)
             after = with_logo(before, None if logo is None else logo.digest, self.system.clock.now())
             if after is before:
                 return before
@@ -168,9 +168,9 @@ class OrganizationServices(Frozen):
         """
         async with self.unit_of_work() as uow:
             # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the service.
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             await require_owner(uow, acting, self.system.clock.now())
-            service = found(await uow.services.hold(member.organization, slug), NO_SUCH_SERVICE)
+            service = found(await uow.services.find_for_update(member.organization, slug), NO_SUCH_SERVICE)
             await uow.services.delete(service.id, self.system.clock.now())
             await uow.jobs.add(purge_job(service.id))
             await uow.record(service_deleted(service, actor))
@@ -216,7 +216,7 @@ class MadeByKeys(Frozen):
         caller may no longer do this, or may not manage services and wants to end what the key made.
         """
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             require_capability(acting, Capability.INTEGRATIONS_MANAGE)
             if end_made:
                 require_capability(acting, Capability.SERVICES_MANAGE)
@@ -248,7 +248,7 @@ class KeptClientIds(Frozen):
         """
         wanted = None if kept is None else kept_client_id(kept)
         async with self.unit_of_work() as uow:
-            before = found(await uow.services.hold(organization, slug), "The organization has no such service")
+            before = found(await uow.services.find_for_update(organization, slug), "The organization has no such service")
             if before.service_type is ServiceType.METADATA:
                 raise BadRequest(
                     "A metadata document describes this application, and its URL is its client ID", words="described_by_document"

@@ -40,7 +40,7 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.account_endings import require_living
 from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.management_keys import add_key
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.mail import MailTemplates
 from ports.metrics import Metrics
 from ports.services.services import UserKeyLookup, UserKeyStore
@@ -81,11 +81,11 @@ class UserKeys(Frozen):
         users off or the user may not sign in there, and `Unauthorized` when the API key has ended meanwhile.
         """
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold_shared(user)
-            if not await uow.user_keys.hold_maker(holder.key):
+            await uow.accounts.lock_for_share(user)
+            if not await uow.user_keys.lock_creating_key(holder.key):
                 # Whoever ended it may have ended all that it made.
                 raise Unauthorized("The API key is not valid")
-            place = _place(await uow.user_keys.hold_place(holder.service, user))
+            place = _place(await uow.user_keys.find_target_for_update(holder.service, user))
             return await self._make(uow, place, wanted, actor, user=user, by=holder.key)
 
     async def create_own(
@@ -94,9 +94,9 @@ class UserKeys(Frozen):
         """As `create`, by the person. Raises `Unauthorized` when the session has ended meanwhile."""
         known = await self.place(caller, organization_slug, service_slug)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold_shared(caller.user)
+            await uow.accounts.lock_for_share(caller.user)
             await require_living(uow, caller.session)
-            place = _place(await uow.user_keys.hold_place(known.service, caller.user))
+            place = _place(await uow.user_keys.find_target_for_update(known.service, caller.user))
             return await self._make(uow, place, wanted, actor, user=caller.user, by=None)
 
     async def _make(
@@ -220,8 +220,8 @@ class UserKeys(Frozen):
         if not change.said:
             raise BadRequest("Send at least one field", words="nothing_to_change")
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             before = found(await uow.user_keys.settings(member.organization, service_slug), NO_SUCH_SERVICE)
             after = changed(before, change)
             if after.resource is not None and after.resource_id is None:

@@ -21,7 +21,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.fetches import not_fetched
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.outbound import Outbound, OutboundFailed
 from ports.system import Ids
 from ports.tenancy.organizations import LookStore
@@ -51,7 +51,7 @@ class OrganizationBranding(Frozen):
         change.applied(OrganizationLook(None, None))
         logo = await self._fetched(change.logo_url) if isinstance(change.logo_url, str) else None
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             before = _found(await uow.looks.find(member.organization))
             after = change.applied(before)
             if after == before and logo is None:
@@ -76,7 +76,7 @@ class OrganizationBranding(Frozen):
 
     async def _replace(self, member: Member, kind: LookPicture, picture: Logo | None, actor: Actor) -> OrganizationLook:
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             before = _found(await uow.looks.find(member.organization))
             after = before.with_picture(kind, None if picture is None else picture.digest)
             if after == before:

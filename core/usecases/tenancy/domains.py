@@ -46,7 +46,7 @@ from core.domain.tenancy.invitations import require_may_admit
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from core.usecases.tenancy.texts import follow_proof, organization_mail
 from ports.mail import MailTemplates
 from ports.metrics import Metrics
@@ -104,7 +104,7 @@ class DomainProofs(Frozen):
             return Verification(False, f"The proof was not found: neither as a TXT record of {domain.record}, nor at {domain.file_url}")
         now = self.clock.now()
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             verified = await use.store(uow).verify(domain, now, now + RECHECKED_EVERY)
             if verified is None:
                 return Verification(False, "Another organization has verified this domain, or you have changed yours meanwhile")
@@ -131,7 +131,7 @@ class DomainProofs(Frozen):
                 await uow.commit()
                 return
             # What follows from a lost proof changes the organization, which comes first.
-            await uow.organizations.hold(domain.organization)
+            await uow.organizations.find_for_update(domain.organization)
             missed = await store.missed(domain, now, now + RECHECKED_AFTER_MISS, MOST_MISSES)
             if missed is None:
                 return
@@ -228,7 +228,7 @@ class DomainRoutes(Frozen):
         )
         require_provider(route)
         async with self.unit_of_work() as uow:
-            rights = await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            rights = await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             if join_policy is not JoinPolicy.OFF:
                 require_may_admit(rights)
             added = await uow.domain_routes.add(route, MOST_ROUTES, provider_is_known=shared in self.configured)
@@ -287,7 +287,7 @@ async def _held(
     uow: UnitOfWork, member: Member, route: DomainId, provider: NamedProvider = NO_PROVIDER
 ) -> tuple[DomainRoute, bool, frozenset[Capability]]:
     """Returns the route, whether the provider is known, and the member's rights."""
-    rights = await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+    rights = await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
     held = await uow.domain_routes.find(member.organization, route, provider)
     return found(None if held is None else held.route, _NO_SUCH_ROUTE), held is not None and held.provider_is_known, rights
 
@@ -316,7 +316,7 @@ class Domains(Frozen):
             created_at=self.system.clock.now(),
         )
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             before = await uow.domains.find(member.organization)
             if before is not None and before.name == domain.name:
                 return before
@@ -336,7 +336,7 @@ class Domains(Frozen):
     async def remove(self, member: Member, actor: Actor) -> None:
         """Removes the domain, if one is set. Raises `Forbidden` when the caller may no longer change it."""
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             removed = await uow.domains.remove(member.organization)
             if removed is not None:
                 await uow.record(domain_deleted(removed, actor))

@@ -40,7 +40,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.webhooks import OVERLAP, SECRET_BYTES, secret_of
 from core.frozen import Frozen, replace, values_of
 from core.usecases.tenancy.hook_asking import HookAsking
-from core.usecases.tenancy.rights import hold_members, hold_office, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, lock_platform_owners, require_owner
 from ports.crypto import KeyRing
 from ports.outbound import Outbound
 from ports.system import System
@@ -115,7 +115,7 @@ class Hooks(Frozen):
             )
         async with self.unit_of_work() as uow:
             organization = await self._hold_keeper(uow, keeper)
-            before = await uow.hooks.hold(organization)
+            before = await uow.hooks.find_for_update(organization)
             if seen != (None if before is None else before.digest):
                 raise HookSeenDiffers
             if before is None:
@@ -201,16 +201,16 @@ class Hooks(Frozen):
 
     async def _hold_keeper(self, uow: UnitOfWork, keeper: HookKeeper) -> OrganizationId | None:
         if isinstance(keeper, Member):
-            acting, _ = await hold_members(uow, keeper)
+            acting, _ = await find_members_for_update(uow, keeper)
             await require_owner(uow, acting, self.system.clock.now())
             return keeper.organization
         if keeper is not None:
-            await hold_office(uow, keeper)
-        await uow.hooks.hold_installation()
+            await lock_platform_owners(uow, keeper)
+        await uow.hooks.lock_installation()
         return None
 
     async def _held(self, uow: UnitOfWork, keeper: HookKeeper) -> Hook:
-        return found(await uow.hooks.hold(await self._hold_keeper(uow, keeper)), NO_HOOK)
+        return found(await uow.hooks.find_for_update(await self._hold_keeper(uow, keeper)), NO_HOOK)
 
     async def _shown(self, hook: Hook) -> ShownHook:
         unasked = UnaskedAccess() if hook.organization is None else await self.lookup.unasked(hook.organization)

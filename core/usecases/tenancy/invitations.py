@@ -44,7 +44,7 @@ from core.usecases.identity.account_endings import end_access
 from core.usecases.identity.account_passwords import AccountPasswords, FittingPassword
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.profiles import Profiles
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from core.usecases.tenancy.texts import organization_mail
 from ports.crypto import ServerSecrets
 from ports.mail import MailTemplates
@@ -94,7 +94,7 @@ class Invitations(Frozen):
         now = self.system.clock.now()
         token, mailed = self.system.secrets.mailed_token(), self.system.secrets.mailed_token()
         async with self.unit_of_work() as uow:
-            granted = None if member.key is None else await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
+            granted = None if member.key is None else await find_rights_for_update(uow, member, Capability.MEMBERS_MANAGE)
             # The mail names a person who invites, so a management key invites in the name of the person who answers for it.
             prospect = await uow.invitations.prospect(member.organization, member.responsible, email, now)
             if granted is not None and (prospect is None or not prospect.capabilities):
@@ -239,7 +239,7 @@ class Invitations(Frozen):
         done = False
         while not done:
             async with self.unit_of_work() as uow:
-                offer = _require_meant(await uow.invitations.hold(presented.which), presented)
+                offer = _require_meant(await uow.invitations.find_for_update(presented.which), presented)
                 require_pending(offer.invitation)
                 if not offer.chooses_password:
                     # Another request has given the account a way in meanwhile.
@@ -257,7 +257,7 @@ class Invitations(Frozen):
         done = False
         while not done:
             async with self.unit_of_work() as uow:
-                offer = _require_meant(await uow.invitations.hold(presented.which), presented)
+                offer = _require_meant(await uow.invitations.find_for_update(presented.which), presented)
                 if offer.account is not None and offer.account.id == signed_in and offer.account.address_is_vouched:
                     raise BadRequest("Verify your email address first", words="address_unproved")
                 done = await self._accept(uow, offer, presented.way, _answering(presented, actor), stated=stated)
@@ -267,9 +267,9 @@ class Invitations(Frozen):
         done = False
         while not done:
             async with self.unit_of_work() as uow:
-                granted = None if member.key is None else await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
+                granted = None if member.key is None else await find_rights_for_update(uow, member, Capability.MEMBERS_MANAGE)
                 offer = found(
-                    await uow.invitations.hold(ById(invitation, member.organization), manager=member.responsible),
+                    await uow.invitations.find_for_update(ById(invitation, member.organization), manager=member.responsible),
                     "There is no such invitation",
                     words="invitation_unknown",
                 )
@@ -282,7 +282,7 @@ class Invitations(Frozen):
         """Allowed after its time has passed too, as long as it has not been closed."""
         presented = await self._presented(token)
         async with self.unit_of_work() as uow:
-            offer = _require_meant(await uow.invitations.hold_alone(presented.which), presented)
+            offer = _require_meant(await uow.invitations.find_alone_for_update(presented.which), presented)
             require_pending(offer.invitation)
             await uow.invitations.close(offer.invitation.id, InvitationStatus.REJECTED, self.system.clock.now())
             await uow.record(declined(offer.invitation, presented.way, _answering(presented, actor)))

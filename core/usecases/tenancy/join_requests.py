@@ -27,7 +27,7 @@ from core.domain.tenancy.join_requests import (
 from core.domain.tenancy.members import Member, Membership, MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from core.usecases.tenancy.texts import organization_mail
 from ports.mail import MailTemplates
 from ports.metrics import Metrics
@@ -69,7 +69,7 @@ class JoinByDomain(Frozen):
         route says. The address is that of the account, and verified. None: nothing was written. The unit of work must hold nothing yet.
         """
         domain = mail_domain(email)
-        candidate = await uow.join_requests.hold_candidate(user, domain) if domain else None
+        candidate = await uow.join_requests.find_candidate_for_update(user, domain) if domain else None
         if candidate is None or not candidate.owns(email):
             return None
         outcome = candidate.outcome()
@@ -185,7 +185,7 @@ class JoinRequests(Frozen):
 
 async def _held(uow: UnitOfWork, member: Member, request: JoinRequestId) -> tuple[Asking, frozenset[Capability]]:
     """Returns the request and the member's rights."""
-    rights = await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
+    rights = await find_rights_for_update(uow, member, Capability.MEMBERS_MANAGE)
     asking = found(await uow.join_requests.find(member.organization, request), _UNKNOWN)
     asking.require_pending()
     return asking, rights

@@ -32,7 +32,7 @@ from core.domain.tenancy.mail_servers import (
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, values_of
-from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability
+from core.usecases.tenancy.rights import find_members_for_update, find_rights_for_update, require_capability
 from ports.crypto import CannotOpen, KeyRing
 from ports.identity.accounts import EmailSyntax
 from ports.mail import MailDelayed, MailRefused, MailTemplates, MailTransport
@@ -106,7 +106,7 @@ class MailServers:
             )
         sealed = self._keyring.seal(mail_password(wanted.password).reveal().encode(), sealing_context(server.id))
         async with self._unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             require_capability(acting, Capability.SETTINGS_MANAGE)
             require_name_of(acting.organization_name, server.from_name)
             await uow.mail_servers.save(server, sealed)
@@ -119,7 +119,7 @@ class MailServers:
         when there is no mail server. Raises `Forbidden` when the caller may no longer change the settings.
         """
         async with self._unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             removed = await uow.mail_servers.remove(member.organization)
             if removed is not None:
                 await uow.record(mail_server_removed(removed, actor))

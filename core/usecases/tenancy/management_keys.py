@@ -43,7 +43,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.trusted_issuers import TrustedIssuer
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_members, hold_office, require_capability, require_may_grant, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, lock_platform_owners, require_capability, require_may_grant, require_owner
 from ports.crypto import TokenSigner, TokenVerifier
 from ports.system import Presence, System
 from ports.tenancy.members import ManagementKeyLookup
@@ -87,7 +87,7 @@ class ManagementKeys(Frozen):
         """Raises `BadRequest`, and `Forbidden` for a capability that the member may not give."""
         wanted = wanted_capabilities(capabilities)
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             require_capability(acting, Capability.INTEGRATIONS_MANAGE)
             await require_may_grant(uow, acting, wanted, self.system.clock.now())
             made = await self._add(uow, member.organization, member.user, (name, wanted, expires_in_days))
@@ -101,7 +101,7 @@ class ManagementKeys(Frozen):
         """Raises `BadRequest`, and `Forbidden` when the caller is no longer a platform owner."""
         wanted = wanted_capabilities(capabilities)
         async with self.unit_of_work() as uow:
-            await hold_office(uow, owner)
+            await lock_platform_owners(uow, owner)
             made = await self._add(uow, None, owner.user, (name, wanted, expires_in_days))
             await uow.record(management_key_created(made.key, actor))
             await uow.commit()
@@ -120,20 +120,20 @@ class ManagementKeys(Frozen):
         Raises `NotFound`, and `Forbidden` when the caller is no longer the owner.
         """
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             await require_owner(uow, acting, self.system.clock.now())
             return await self._adopt(uow, member.organization, key, member.user, actor)
 
     async def adopt_for_platform(self, owner: Caller, key: ManagementKeyId, actor: Actor) -> tuple[ManagementKey, Token | None]:
         """As `adopt`, for a key of the platform."""
         async with self.unit_of_work() as uow:
-            await hold_office(uow, owner)
+            await lock_platform_owners(uow, owner)
             return await self._adopt(uow, None, key, owner.user, actor)
 
     async def end_for_platform(self, owner: Caller, key: ManagementKeyId, actor: Actor) -> None:
         """The key is refused from the next request on. It has made nothing that lasts. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            await hold_office(uow, owner)
+            await lock_platform_owners(uow, owner)
             ended = found(await uow.management_keys.end(None, key), NO_SUCH_MANAGEMENT_KEY)
             await uow.record(management_key_ended(ended, actor, MadeByKey(), ended_made=False))
             await uow.commit()

@@ -42,7 +42,7 @@ from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import HooksToAsk
 from core.usecases.tenancy.hook_asking import HookAsking, door_of_member
 from core.usecases.tenancy.ownerships import Ownerships, require_in_person
-from core.usecases.tenancy.rights import confirm_ownership, hold_members, require_capability, require_owner
+from core.usecases.tenancy.rights import confirm_ownership, find_members_for_update, require_capability, require_owner
 from ports.jobs import Turns
 from ports.system import Clock
 from ports.tenancy.members import KnownMember, MemberStore
@@ -93,7 +93,7 @@ class Members(Frozen):
         if slug == BuiltInRole.OWNER:
             raise BadRequest("role: to make somebody the owner, transfer the ownership", words="transfer_instead")
         async with self.unit_of_work() as uow:
-            acting, known = await hold_members(uow, caller, user)
+            acting, known = await find_members_for_update(uow, caller, user)
             await require_owner(uow, acting, self.clock.now())
             target = target_in(known, user)
             role = found(
@@ -119,7 +119,7 @@ class Members(Frozen):
         if user == caller.person:
             raise BadRequest("You cannot remove yourself: another member has to do it", words="member_is_self")
         async with self.unit_of_work() as uow:
-            acting, known = await hold_members(uow, caller, user)
+            acting, known = await find_members_for_update(uow, caller, user)
             require_capability(acting, Capability.MEMBERS_MANAGE)
             target = target_in(known, user)
             require_no_more(target.capabilities, acting.capabilities)
@@ -154,7 +154,7 @@ class Members(Frozen):
         require_in_person(caller)
         async with self.unit_of_work() as uow:
             await self.ownerships.decline_in(uow, organization, caller.user)
-            known = await uow.members.hold_listed(organization, caller.user)
+            known = await uow.members.find_unconfirmed_for_update(organization, caller.user)
             if known is None:
                 if await uow.members.find(organization, caller.user) is not None:
                     raise BadRequest("You have made this membership your own: another member has to remove you", words="membership_own")
@@ -203,7 +203,7 @@ class Members(Frozen):
         if user == caller.user:
             raise BadRequest("new_owner_user_id: you are already the owner", words="already_owner")
         async with self.unit_of_work() as uow:
-            acting, known = await hold_members(uow, caller, user)
+            acting, known = await find_members_for_update(uow, caller, user)
             await require_owner(uow, acting, self.clock.now())
             target = found(
                 known.get(user),
@@ -235,7 +235,7 @@ class Members(Frozen):
         async with self.unit_of_work() as uow:
             # Every transaction takes these locks in the same order: the account, the membership, then the sessions.
             entry = await uow.members.enter(slug, caller.user, caller.session)
-            opener = await uow.sessions.hold_opener(caller.session, caller.user)
+            opener = await uow.sessions.find_opener_for_update(caller.session, caller.user)
             if opener is None:
                 raise Unauthorized("The session has ended", words="session_ended")
             if entry is None:
@@ -298,11 +298,11 @@ class MemberFactors(Frozen):
                 "Another member has to do it: your own second factor you disable with DELETE /api/user/mfa", words="another_member"
             )
         async with self.unit_of_work() as uow:
-            acting, known = await hold_members(uow, caller, user)
+            acting, known = await find_members_for_update(uow, caller, user)
             require_capability(acting, Capability.MEMBERS_MANAGE)
             target = target_in(known, user)
             require_no_more(target.capabilities, acting.capabilities)
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             if not await uow.members.belongs_here_alone(caller.organization, user):
                 raise Forbidden(
                     "This account is not your organization's alone: the owners of the platform can help", words="platform_can_help"

@@ -33,7 +33,7 @@ from core.domain.tenancy.sign_in_rules import require_second_factor
 from core.domain.tenancy.tiers import FREE, largest
 from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
-from core.usecases.tenancy.rights import hold_members, require_owner, require_standing
+from core.usecases.tenancy.rights import find_members_for_update, require_owner, require_standing
 from ports.identity.sessions import Opener
 from ports.system import System
 from ports.tenancy.organizations import OrganizationStore, Tiers
@@ -115,7 +115,7 @@ class Organizations(Frozen):
             account = await uow.accounts.find(email)
             if account is None or account.deactivated_at is not None:
                 raise NotFound("There is no active account with this e-mail")
-            await uow.accounts.hold_shared(account.id)
+            await uow.accounts.lock_for_share(account.id)
             organization = replace(self._new(account.id, slug, name), status=OrganizationStatus.ACTIVE, approved_at=now)
             if await uow.organizations.add(organization) is None:
                 raise Conflict("slug: another organization already has it", words="slug_taken")
@@ -135,7 +135,7 @@ class Organizations(Frozen):
     async def _founded(
         self, uow: UnitOfWork, caller: Caller, organization: Organization, most: TierId, *, approves: bool = False
     ) -> tuple[Organization, Membership, Opener]:
-        opener = await uow.sessions.hold_opener(caller.session, caller.user)
+        opener = await uow.sessions.find_opener_for_update(caller.session, caller.user)
         if opener is None:
             raise Unauthorized("The session has ended", words="session_ended")
         require_accepted(await uow.terms.due(caller.user) if caller.impersonator is None else None, self.system.clock.now())
@@ -173,7 +173,7 @@ class Organizations(Frozen):
         stored = change.stored()
         metadata = stored.pop("metadata", None)
         async with self.unit_of_work() as uow:
-            held = found(await uow.organizations.hold(member.organization), _UNKNOWN, words="organization_unknown")
+            held = found(await uow.organizations.find_for_update(member.organization), _UNKNOWN, words="organization_unknown")
             known = await uow.members.find(member.organization, member.user)
             if known is None or Capability.SETTINGS_MANAGE not in known.capabilities:
                 raise Forbidden
@@ -196,9 +196,9 @@ class Organizations(Frozen):
         or no longer, the owner, `NotFound`, and `OrganizationNotActive` while the organization is suspended.
         """
         async with self.unit_of_work() as uow:
-            held = found(await uow.organizations.hold(member.organization), _UNKNOWN, words="organization_unknown")
+            held = found(await uow.organizations.find_for_update(member.organization), _UNKNOWN, words="organization_unknown")
             # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the organization.
-            acting, _ = await hold_members(uow, member, in_any_state=True)
+            acting, _ = await find_members_for_update(uow, member, in_any_state=True)
             await require_owner(uow, acting, self.system.clock.now())
             if not member.is_operators:
                 require_deletable(held.organization)

@@ -59,7 +59,7 @@ class Ownerships(Frozen):
         """
         require_in_person(caller)
         async with self.unit_of_work() as uow:
-            await uow.ownerships.hold(organization)
+            await uow.ownerships.lock_for_update(organization)
             await _require_owner(uow, organization, caller.user)
             await confirm_ownership(uow, UnconfirmedOwnership(organization, caller.user), self.clock.now())
             await uow.commit()
@@ -85,7 +85,7 @@ class Ownerships(Frozen):
         is nothing to decline.
         """
         ownership = UnconfirmedOwnership(organization, user)
-        await uow.ownerships.hold(organization)
+        await uow.ownerships.lock_for_update(organization)
         declined = await uow.ownerships.decline(ownership, DECLINED, self.clock.now())
         if declined is None:
             return False

@@ -35,7 +35,7 @@ from core.domain.tenancy.profile_fields import (
 from core.domain.tenancy.profile_values import MOST_KEEPERS, AskedFields, HeldPerson, KeptBy
 from core.domain.tenancy.roles import Capability, require_grantable, require_no_more
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability
+from core.usecases.tenancy.rights import find_members_for_update, find_rights_for_update, require_capability
 from ports.system import Clock, System
 from ports.tenancy.organizations import ProfileFieldStore, ProfileValueStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -157,8 +157,8 @@ def _organization(member: Member | None) -> OrganizationId | None:
 
 async def _held(uow: UnitOfWork, member: Member | None) -> tuple[Sequence[ProfileField], frozenset[Capability]]:
     """The fields, and what the caller may do in the organization."""
-    held: frozenset[Capability] = frozenset() if member is None else await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-    return await uow.profile_fields.hold_all(_organization(member)), held
+    held: frozenset[Capability] = frozenset() if member is None else await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
+    return await uow.profile_fields.find_all_for_update(_organization(member)), held
 
 
 async def _require_writers(uow: UnitOfWork, field: ProfileField, added: frozenset[FieldWriter], held: frozenset[Capability]) -> None:
@@ -194,7 +194,7 @@ class ProfileValues(Frozen):
     async def write_in_installation(self, user: UserId, given: Mapping[str, Json], actor: Actor) -> KeptValues:
         """A platform owner writes. Raises `NotFound`, `BadRequest`."""
         async with self.unit_of_work() as uow:
-            held = found(await uow.profile_values.hold(user, None), _UNKNOWN)
+            held = found(await uow.profile_values.find_for_update(user, None), _UNKNOWN)
             after = await self.written(uow, held, given, FieldWriter.ADMINISTRATOR, actor)
             await uow.commit()
         return after
@@ -217,8 +217,8 @@ class ProfileValues(Frozen):
         Raises `NotFound`, `Forbidden`, `BadRequest`.
         """
         async with self.unit_of_work() as uow:
-            acting, known = await hold_members(uow, member, *({user} - {member.responsible}))
-            held = await uow.profile_values.hold(user, member.organization)
+            acting, known = await find_members_for_update(uow, member, *({user} - {member.responsible}))
+            held = await uow.profile_values.find_for_update(user, member.organization)
             if held is None:
                 if not acting.capabilities & {Capability.MEMBERS_MANAGE, Capability.END_USERS_MANAGE}:
                     raise Forbidden
@@ -238,13 +238,13 @@ class ProfileValues(Frozen):
         """The person writes, for the organization with this slug, or for the installation. Raises `NotFound`, `BadRequest`."""
         keeper = await self._keeper(caller.user, slug)
         async with self.unit_of_work() as uow:
-            held = found(await uow.profile_values.hold(caller.user, keeper.organization), _UNKNOWN)
+            held = found(await uow.profile_values.find_for_update(caller.user, keeper.organization), _UNKNOWN)
             after = await self.written(uow, held, given, FieldWriter.PERSON, actor)
             await uow.commit()
         return KeptBy(keeper.organization, keeper.slug, keeper.name, after)
 
     async def written(self, uow: UnitOfWork, held: HeldPerson, given: Mapping[str, Json], writer: FieldWriter, actor: Actor) -> KeptValues:
-        """Writes within the caller's unit of work, after `hold`. Raises `BadRequest`."""
+        """Writes within the caller's unit of work, after `find_for_update`. Raises `BadRequest`."""
         changed = changed_values(held.kept, given, writer)
         if not changed.keys:
             return held.kept
@@ -268,11 +268,11 @@ class ProfileValues(Frozen):
         async with self.unit_of_work() as uow:
             for one in sorted(asked, key=lambda one: one.slug):
                 answers = self._answers(one, given.get(one.slug, {}))
-                held = await uow.profile_values.hold(user, one.organization)
+                held = await uow.profile_values.find_for_update(user, one.organization)
                 if held is None and answers and one.organization is not None and flow.service is not None:
                     # The first sign-in to a service of this organization would make the tie later in this flow.
                     await uow.profile_values.enter(user, one.organization, flow.service, now)
-                    held = await uow.profile_values.hold(user, one.organization)
+                    held = await uow.profile_values.find_for_update(user, one.organization)
                 if held is None:
                     continue
                 await self.written(uow, held, answers, FieldWriter.PERSON, actor)
@@ -307,7 +307,7 @@ class ProviderValues(Frozen):
         """Writes what fits. A wrong value, a value without room, or a lock that takes too long never fails a sign-in."""
         try:
             async with self.unit_of_work() as uow:
-                held = await uow.profile_values.hold(user, organization)
+                held = await uow.profile_values.find_for_update(user, organization)
                 if held is None:
                     return
                 suitable, wrong = suitable_values(held.kept, given, FieldWriter.PROVIDER)

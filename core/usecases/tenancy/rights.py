@@ -45,14 +45,14 @@ class Acting(Frozen):
         return self.capabilities if self.is_owner else self.capabilities - GRANTED_BY_OWNER
 
 
-async def hold_members(
+async def find_members_for_update(
     uow: UnitOfWork, member: Member, *others: UserId, in_any_state: bool = False
 ) -> tuple[Acting, Mapping[UserId, KnownMember]]:
     """The caller as things are now, and those of the others who are members. Raises `Forbidden` when the caller is no longer a member,
     `Unauthorized` when the caller's account was deactivated or the calling management key has ended, and `OrganizationNotActive`, unless
     the act is allowed in any state of the organization.
     """
-    known = await uow.members.hold(member.organization, member.responsible, *others)
+    known = await uow.members.find_for_update(member.organization, member.responsible, *others)
     if member.key is not None:
         able = await uow.management_keys.able(member.key.key)
         if able is None:
@@ -77,16 +77,16 @@ def require_standing(member: Member, known: KnownMember, *, in_any_state: bool =
         raise OrganizationNotActive
 
 
-async def hold_rights(uow: UnitOfWork, member: Member, needed: Capability) -> frozenset[Capability]:
+async def find_rights_for_update(uow: UnitOfWork, member: Member, needed: Capability) -> frozenset[Capability]:
     """Everything that the caller may do and give to others. Raises `Forbidden` when that does not, or no longer, include what is needed."""
-    acting, _ = await hold_members(uow, member)
+    acting, _ = await find_members_for_update(uow, member)
     require_capability(acting, needed)
     return acting.grantable
 
 
-async def hold_office(uow: UnitOfWork, owner: Caller) -> None:
+async def lock_platform_owners(uow: UnitOfWork, owner: Caller) -> None:
     """Nobody else changes the set of platform owners until the unit of work ends. Raises `Forbidden` when the caller has left it."""
-    await uow.platform_owners.hold()
+    await uow.platform_owners.lock_for_update()
     account = (await uow.accounts.find_all({owner.user})).get(owner.user)
     if account is None or not account.is_platform_owner or account.deactivated_at is not None:
         raise Forbidden

@@ -64,7 +64,7 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.guards.puzzles import sealed_text
 from core.usecases.identity.risk import keep_changed, lifted_by, opened_way_back
 from core.usecases.tenancy.ownerships import tell_owners
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.crypto import KeyRing
 from ports.identity.sign_in import Locations
 from ports.mail import MailTemplates
@@ -173,7 +173,7 @@ class RiskPoliciesOfKeepers(Frozen):
         """
         checked = checked_policies(policies)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.RISK_POLICIES_MANAGE)
+            await find_rights_for_update(uow, member, Capability.RISK_POLICIES_MANAGE)
             return await self._change(uow, member.organization, checked, exceptions, actor)
 
     async def change_for_installation(
@@ -182,13 +182,13 @@ class RiskPoliciesOfKeepers(Frozen):
         """As `change`, but for `Forbidden`."""
         checked = checked_policies(policies, of_installation=True)
         async with self.unit_of_work() as uow:
-            await uow.risk_policies.hold_installation()
+            await uow.risk_policies.lock_installation()
             return await self._change(uow, None, checked, exceptions, actor)
 
     async def put_in_shadow(self, actor: Actor, *, factors: bool) -> Sequence[RiskPolicy]:
         """Puts the installation's rules that refuse in shadow, and with `factors` those that ask for one, too. Returns them."""
         async with self.unit_of_work() as uow:
-            await uow.risk_policies.hold_installation()
+            await uow.risk_policies.lock_installation()
             before = _known(await uow.risk_policies.find(None))
             actions = _ASKING if factors else {RiskAction.REFUSE}
             chosen = [one for one in before.counting if one.action in actions]
@@ -304,7 +304,7 @@ class RiskWaysBack(Frozen):
         way = self._read(caller, organization, token)
         async with self.unit_of_work() as uow:
             await _hold_owner(uow, organization, caller)
-            await uow.accounts.hold_shared(caller.user)
+            await uow.accounts.lock_for_share(caller.user)
             before = await _rules(uow, organization)
             chosen = lifted_by(way, await _account(uow, caller), before)
             after = lifted(before, chosen, self.system.clock.now())
@@ -320,7 +320,7 @@ class RiskWaysBack(Frozen):
 
 async def _hold_owner(uow: UnitOfWork, organization: OrganizationId, caller: Caller) -> None:
     """Raises `Forbidden` for anybody but the owner, who acts in person."""
-    _require_owner(caller, (await uow.members.hold(organization, caller.user)).get(caller.user))
+    _require_owner(caller, (await uow.members.find_for_update(organization, caller.user)).get(caller.user))
 
 
 def _require_owner(caller: Caller, known: KnownMember | None) -> None:

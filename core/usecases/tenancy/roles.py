@@ -23,7 +23,13 @@ from core.domain.tenancy.roles import (
     role_updated,
 )
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability, require_may_grant, require_owner
+from core.usecases.tenancy.rights import (
+    find_members_for_update,
+    find_rights_for_update,
+    require_capability,
+    require_may_grant,
+    require_owner,
+)
 from core.usecases.tenancy.teams import require_fit_for_directory
 from ports.system import System
 from ports.tenancy.members import RoleStore
@@ -63,7 +69,7 @@ class Roles(Frozen):
             updated_at=now,
         )
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, caller)
+            acting, _ = await find_members_for_update(uow, caller)
             require_capability(acting, Capability.ROLES_MANAGE)
             await require_may_grant(uow, acting, role.permissions, now)
             if await uow.roles.count(caller.organization) >= MOST_ROLES:
@@ -99,10 +105,10 @@ class Roles(Frozen):
         wanted_description = None if description is None else role_description(description)
         wanted_permissions = None if permissions is None else permissions_of(permissions)
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, caller)
+            acting, _ = await find_members_for_update(uow, caller)
             require_capability(acting, Capability.ROLES_MANAGE)
             held = acting.capabilities
-            before = found(await uow.roles.hold(caller.organization, role), _NO_SUCH_ROLE)
+            before = found(await uow.roles.find_for_update(caller.organization, role), _NO_SUCH_ROLE)
             require_no_more(before.permissions, held)
             after = replace(
                 before,
@@ -130,8 +136,8 @@ class Roles(Frozen):
         the role, or an invitation offers it.
         """
         async with self.unit_of_work() as uow:
-            held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)
-            known = found(await uow.roles.hold(caller.organization, role), _NO_SUCH_ROLE)
+            held = await find_rights_for_update(uow, caller, Capability.ROLES_MANAGE)
+            known = found(await uow.roles.find_for_update(caller.organization, role), _NO_SUCH_ROLE)
             require_no_more(known.permissions, held)
             if not await uow.roles.delete(role):
                 raise Conflict("This role is in use: a member or a team has it, or a pending invitation offers it", words="role_in_use")

@@ -47,7 +47,7 @@ from core.domain.tenancy.siem import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.outbound_reach import OutboundReach
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.crypto import CannotOpen, HeadSigner, KeyRing
 from ports.metrics import Metrics
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
@@ -118,7 +118,7 @@ class Siem(Frozen):
                 credential(field, given)
         async with self.unit_of_work() as uow:
             await _hold(uow, member)
-            before = await uow.siem.hold(member.organization)
+            before = await uow.siem.find_for_update(member.organization)
             credentials = _credentials(self._kept(before, provider, to, api_key, auth_header), api_key, auth_header)
             configuration = _in_place_of(before, wanted, has_credentials=bool(credentials))
             sealed = self.keyring.seal(credentials.text(), sealing_context(configuration.id)) if credentials else None
@@ -131,8 +131,8 @@ class Siem(Frozen):
     async def remove(self, member: Member, actor: Actor) -> None:
         """Removes the configuration. Entries that are not sent yet are not sent; a batch under way may still arrive. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
-            removed = found(await uow.siem.hold(member.organization), _NONE)
+            await find_rights_for_update(uow, member, Capability.INTEGRATIONS_MANAGE)
+            removed = found(await uow.siem.find_for_update(member.organization), _NONE)
             await uow.siem.delete(removed.configuration.id)
             await uow.record(siem_removed(removed.configuration, actor))
             await uow.commit()
@@ -141,7 +141,7 @@ class Siem(Frozen):
         """Sends something that is no entry, once. Raises `NotFound`, `BadRequest` when it is disabled."""
         async with self.unit_of_work() as uow:
             await _hold(uow, member)
-            stored = found(await uow.siem.hold(member.organization), _NONE)
+            stored = found(await uow.siem.find_for_update(member.organization), _NONE)
             configuration = stored.configuration
             if not configuration.is_active:
                 raise BadRequest("The export is disabled: enable it first", words="siem_disabled")
@@ -214,7 +214,7 @@ def _in_place_of(before: Stored | None, wanted: SiemConfiguration, *, has_creden
 
 async def _hold(uow: UnitOfWork, member: Member) -> None:
     """Requires the right to read the audit log as well: a member who chooses the receiver of the audit log can read it there."""
-    held = await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
+    held = await find_rights_for_update(uow, member, Capability.INTEGRATIONS_MANAGE)
     if Capability.AUDIT_LOGS_VIEW not in held:
         raise Forbidden
 
@@ -282,7 +282,7 @@ class SiemExport(Frozen):
         body = batch.body(await self.heads.sign(head_claims(forwarding.export, stream, batch.end, now, self.issuer)), now)
         await self.breathe()
         # Read the configuration last, so that a member's change of a moment ago already applies to this batch.
-        held = await self.queue.hold(forwarding.claimed, LEASE)
+        held = await self.queue.renew_lease(forwarding.claimed, LEASE)
         if held is None:
             return False
         refused, retry_after = await self._post(forwarding, held, body)

@@ -18,7 +18,7 @@ from core.domain.tenancy.sign_in_rules import (
     sign_in_rules_updated,
 )
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.identity.accounts import EmailSyntax
 from ports.identity.sessions import SessionReachLookup
 from ports.system import Clock
@@ -77,7 +77,7 @@ class OrganizationSignInRules(Frozen):
         """
         change = self._checked(change)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             held = await uow.sign_in_rules.get(member.organization, member.responsible)
             before = held.rules
             after = change.applied(before, self.clock.now())

@@ -28,7 +28,7 @@ from core.domain.tenancy.teams import (
     team_updated,
 )
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import Acting, hold_members, require_capability, require_may_grant, require_owner
+from core.usecases.tenancy.rights import Acting, find_members_for_update, require_capability, require_may_grant, require_owner
 from ports.system import System
 from ports.tenancy.members import TeamStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -193,7 +193,7 @@ def require_fit_for_directory(carried: Collection[Capability]) -> None:
 
 
 async def _hold(uow: UnitOfWork, caller: Member) -> Acting:
-    acting, _ = await hold_members(uow, caller)
+    acting, _ = await find_members_for_update(uow, caller)
     require_capability(acting, Capability.MEMBERS_MANAGE)
     return acting
 

@@ -9,7 +9,7 @@ from core.domain.identity.terms import KeptTerms, TermsChange, TermsVersion, in_
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_members, hold_office, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, lock_platform_owners, require_owner
 from ports.identity.accounts import TermsStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -35,7 +35,7 @@ class TermsVersions(Frozen):
     async def set_for_installation(self, owner: Caller, change: TermsChange, actor: Actor) -> TermsVersion:
         """Ask everybody. Raises `BadRequest`, and `Forbidden` when the caller is no longer a platform owner."""
         async with self.unit_of_work() as uow:
-            await hold_office(uow, owner)
+            await lock_platform_owners(uow, owner)
             return await self._set(uow, None, change, actor)
 
     async def withdraw(self, member: Member, actor: Actor) -> None:
@@ -47,15 +47,15 @@ class TermsVersions(Frozen):
     async def withdraw_for_installation(self, owner: Caller, actor: Actor) -> None:
         """As `withdraw`, for everybody."""
         async with self.unit_of_work() as uow:
-            await hold_office(uow, owner)
+            await lock_platform_owners(uow, owner)
             await self._withdraw(uow, None, actor)
 
     async def _hold(self, uow: UnitOfWork, member: Member) -> None:
-        acting, _ = await hold_members(uow, member)
+        acting, _ = await find_members_for_update(uow, member)
         await require_owner(uow, acting, self.system.clock.now())
 
     async def _set(self, uow: UnitOfWork, organization: OrganizationId | None, change: TermsChange, actor: Actor) -> TermsVersion:
-        before, now = await uow.terms.hold(organization), self.system.clock.now()
+        before, now = await uow.terms.find_for_update(organization), self.system.clock.now()
         change, standing = change.checked(before, now), in_force(before)
         if standing is not None and standing.version == change.version:
             after = replace(standing, due_at=change.due_at)
@@ -77,7 +77,7 @@ class TermsVersions(Frozen):
         return after
 
     async def _withdraw(self, uow: UnitOfWork, organization: OrganizationId | None, actor: Actor) -> None:
-        await uow.terms.hold(organization)
+        await uow.terms.find_for_update(organization)
         ended = await uow.terms.withdraw(organization, self.system.clock.now())
         if ended is None:
             raise NotFound("Nobody is asked to accept terms", words="terms_unknown")

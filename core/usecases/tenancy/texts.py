@@ -38,7 +38,7 @@ from core.domain.tenancy.texts import (
 from core.domain.texts.own_texts import TextPlace
 from core.domain.texts.rules import OwnText, TextRules
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.mail import MailTemplates
 from ports.system import Clock, System
 from ports.tenancy.organizations import NoticeStore, OwnTextStore, SpokenLanguageStore
@@ -94,7 +94,7 @@ class Notices(Frozen):
         """Raises `BadRequest`, and `Forbidden` when the caller may no longer change the settings."""
         after = times.checked()
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             before = found(await uow.notices.find(member.organization), _UNKNOWN)
             if before != after:
                 await uow.notices.save(member.organization, after)
@@ -149,7 +149,7 @@ class OwnTextChanges(Frozen):
         the texts meanwhile, and `Forbidden`.
         """
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             proved = await uow.own_texts.hosts(member.organization)
             return await self._change(uow, member.organization, change, proved, actor)
 
@@ -159,7 +159,7 @@ class OwnTextChanges(Frozen):
         """
         async with self.unit_of_work() as uow:
             # One of two changes comes after the other, and makes the digest of both.
-            await uow.platform_owners.hold()
+            await uow.platform_owners.lock_for_update()
             return await self._change(uow, None, change, (), actor)
 
     async def compare_with_ours(self, limit: int) -> int:
@@ -244,7 +244,7 @@ class OrganizationLanguages(Frozen):
         """Raises `BadRequest`, and `Forbidden` when the caller may no longer change the settings."""
         after = spoken_languages(codes)
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             before = _found(await uow.spoken_languages.find(member.organization))
             if after == before:
                 return before

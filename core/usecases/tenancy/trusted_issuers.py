@@ -24,7 +24,7 @@ from core.domain.tenancy.trusted_issuers import (
     trusted_issuer_updated,
 )
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_members, require_capability, require_may_grant
+from core.usecases.tenancy.rights import find_members_for_update, require_capability, require_may_grant
 from ports.identity.upstream import AssertionSignatures
 from ports.system import System
 from ports.tenancy.members import ExistingTrustedIssuers, TrustedIssuerStore
@@ -111,7 +111,7 @@ class TrustedIssuers(Frozen):
     async def delete(self, member: Member, rule: TrustedIssuerId, actor: Actor) -> None:
         """No more tokens are given, and those with a management key's rights end. Raises `NotFound`, `Forbidden`."""
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             removed = found(await uow.trusted_issuers.find(member.organization, rule), _NONE)
             require_capability(acting, Capability.SERVICES_MANAGE if removed.key is None else Capability.INTEGRATIONS_MANAGE)
             await uow.trusted_issuers.remove(rule)
@@ -128,7 +128,7 @@ class TrustedIssuers(Frozen):
             raise BadRequest(f"jwks_uri: no keys could be read there: {refused}", words="keys_not_published") from None
 
     async def _held(self, uow: UnitOfWork, member: Member, rule: TrustedIssuer, *, proved: bool) -> TrustedIssuer:
-        acting, _ = await hold_members(uow, member)
+        acting, _ = await find_members_for_update(uow, member)
         if rule.key is None:
             require_capability(acting, Capability.SERVICES_MANAGE)
             return rule

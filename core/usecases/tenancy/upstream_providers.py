@@ -64,7 +64,14 @@ from core.domain.tenancy.upstream_providers import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.providers import ConnectionKeys
-from core.usecases.tenancy.rights import Acting, acted_as_owner, hold_members, hold_rights, require_capability, require_owner
+from core.usecases.tenancy.rights import (
+    Acting,
+    acted_as_owner,
+    find_members_for_update,
+    find_rights_for_update,
+    require_capability,
+    require_owner,
+)
 from ports.crypto import KeyRing
 from ports.identity.upstream import ServiceProviderDocuments, UpstreamProtocols
 from ports.system import System
@@ -258,7 +265,7 @@ class OrganizationUpstreamProviders(Frozen):
 
     async def _create(self, member: Member, actor: Actor, made: "NewProvider") -> UpstreamProvider:
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             require_capability(acting, Capability.SETTINGS_MANAGE)
             by_word = partial(as_made, made.provider)
             made = replace(made, provider=await as_word_counts(uow, acting, by_word, self.system.clock.now()))
@@ -417,9 +424,9 @@ async def changed(uow: UnitOfWork, acting: Acting, before: UpstreamProvider, out
 
 
 async def held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> tuple[Acting, UpstreamProvider]:
-    acting, _ = await hold_members(uow, member)
+    acting, _ = await find_members_for_update(uow, member)
     require_capability(acting, Capability.SETTINGS_MANAGE)
-    return acting, found(await uow.upstream_providers.hold(member.organization, provider), NO_SUCH_PROVIDER)
+    return acting, found(await uow.upstream_providers.find_for_update(member.organization, provider), NO_SUCH_PROVIDER)
 
 
 def _require_kind(before: UpstreamProvider, change: UpstreamProviderChange, settings: SamlChange, *, describes: bool) -> None:
@@ -461,7 +468,7 @@ class OrganizationOAuthCredentials(Frozen):
         )
         sealed = self.keyring.seal(client_secret(secret).reveal().encode(), oauth_credential_context(credentials.id))
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             await uow.oauth_credentials.save(credentials, sealed)
             await uow.record(credentials_updated(credentials, actor))
             await uow.commit()
@@ -472,7 +479,7 @@ class OrganizationOAuthCredentials(Frozen):
         settings.
         """
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             removed = await uow.oauth_credentials.remove(member.organization, provider)
             if removed is not None:
                 await uow.record(credentials_removed(removed, actor))

@@ -46,7 +46,7 @@ from core.domain.tenancy.webhooks import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.record import OpenReceiver
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from core.usecases.tenancy.texts import organization_mail
 from ports.crypto import CannotOpen, KeyRing
 from ports.mail import MailTemplates
@@ -107,7 +107,7 @@ class Webhooks(Frozen):
         secret = secret_of(self.system.secrets.key_bytes(SECRET_BYTES))
         sealed = self.keyring.seal(secret.reveal().encode(), webhook_delivery_context(webhook.id))
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.WEBHOOKS_MANAGE)
             require_room(await uow.webhooks.count(member.organization))
             if not await uow.webhooks.add(webhook, sealed):
                 raise BadRequest(_NAME_TAKEN, words="name_taken")
@@ -183,8 +183,8 @@ class Webhooks(Frozen):
 
 
 async def _held(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:
-    await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
-    return found(await uow.webhooks.hold(member.organization, webhook), _NO_SUCH_WEBHOOK)
+    await find_rights_for_update(uow, member, Capability.WEBHOOKS_MANAGE)
+    return found(await uow.webhooks.find_for_update(member.organization, webhook), _NO_SUCH_WEBHOOK)
 
 
 async def held_active(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:

@@ -49,7 +49,7 @@ async def test_a_rotation_retires_activates_and_adds(store: Store) -> None:
     await add(store, key("a", KeyState.CURRENT), key("b"))
     later = NOW + timedelta(days=1)
     async with store.unit_of_work() as uow:
-        await uow.signing_keys.hold()
+        await uow.signing_keys.lock_for_update()
         await uow.signing_keys.retire(KeyId("a"), later)
         await uow.signing_keys.activate(KeyId("b"), NOW)
         await uow.signing_keys.add(key("c"))
@@ -104,7 +104,7 @@ async def test_of_many_first_starts_one_makes_the_keys_and_readers_do_not_wait(s
 
     async def first_start(number: int) -> None:
         async with store.unit_of_work() as uow:
-            await uow.signing_keys.hold()
+            await uow.signing_keys.lock_for_update()
             if not await uow.signing_keys.all():
                 await uow.signing_keys.add(key(f"key{number}", KeyState.CURRENT))
                 with trio.fail_after(PATIENCE):

@@ -48,7 +48,7 @@ async def test_what_belongs_to_a_larger_change_needs_a_unit_of_work(store: Store
     refusals: tuple[Callable[[], Awaitable[None]], ...] = (
         lambda: alone.tell("delete from users"),
         lambda: alone.tell_along("delete from users", {}),
-        lambda: alone.hold(1),
+        lambda: alone.take_advisory_lock(1),
         lambda: DeviceRows(alone).revoke(DeviceId(store.ids.new()), store.clock.now()),
     )
     for refused in refusals:

@@ -604,7 +604,7 @@ def test_an_invitation_of_a_key_that_has_ended_stays_void(moving: Moving, here: 
 
     async def backing(postern: Postern) -> frozenset[Capability]:
         async with postern.foundation.unit_of_work() as uow:
-            offer = await uow.invitations.hold(ById(InvitationId(ended["id"]), ACME))
+            offer = await uow.invitations.find_for_update(ById(InvitationId(ended["id"]), ACME))
             assert offer is not None
             return offer.backing
 

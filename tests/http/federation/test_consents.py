@@ -236,7 +236,7 @@ async def test_what_is_taken_back_on_the_way_gets_no_code(scene: Arriving, ada: 
         places.append((await browser.tab().open(scene.asking())).place)
 
     async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
-        await uow.accounts.hold(UserId(ada.user))
+        await uow.accounts.lock_for_update(UserId(ada.user))
         access = await uow.consents.revoke(UserId(ada.user), ServiceId(scene.app.id))
         nursery.start_soon(go)
         await scene.people.somebody_waits()
@@ -326,7 +326,7 @@ async def test_a_service_that_goes_on_the_way_is_allowed_nothing(scene: Arriving
     """The request has read the service, and waits for the account's lock when the service is deleted."""
     tab = await scene.signed_in(ada).tab().open(scene.asking())
     async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
-        await uow.accounts.hold(UserId(ada.user))
+        await uow.accounts.lock_for_update(UserId(ada.user))
         await uow.consents.revoke(UserId(ada.user), ServiceId(scene.app.id))
         nursery.start_soon(partial(tab.send, answer="allow"))
         await scene.people.somebody_waits()

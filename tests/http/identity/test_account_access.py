@@ -111,7 +111,7 @@ async def test_a_sign_in_with_a_trusted_device_beside_the_end_of_the_account(
             await administration.reset_password(email, "test", by_mail=False)
         else:
             async with postern.foundation.unit_of_work() as uow:
-                await uow.accounts.hold(user)
+                await uow.accounts.lock_for_update(user)
                 if by == "deletion":
                     await uow.service_users.delete_account(user, PrivacyRequestId(uuid4()), datetime.now(UTC))
                 else:

@@ -135,7 +135,7 @@ async def counter_on(database_url: str, directory: Path, log: CapturedLog, **set
 
 async def _with_keys(postern: Postern) -> None:
     async with postern.foundation.unit_of_work() as uow:
-        await uow.signing_keys.hold()
+        await uow.signing_keys.lock_for_update()
         for purpose in KeyPurpose:
             await uow.signing_keys.add(current_key(purpose))
         await uow.commit()

@@ -291,10 +291,10 @@ async def test_a_caller_who_loses_a_capability_while_asking_can_no_longer_give_i
 
     organization = OrganizationId(scene.acme.id)
     async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
-        await uow.members.hold(organization)
+        await uow.members.find_for_update(organization)
         nursery.start_soon(make)
         await scene.people.somebody_waits()
-        role = await uow.roles.hold(organization, RoleId(own.id))
+        role = await uow.roles.find_for_update(organization, RoleId(own.id))
         assert role is not None
         await uow.roles.save(replace(role, permissions=role.permissions - {Capability(taken)}))
         await uow.commit()
@@ -310,7 +310,7 @@ async def test_a_caller_who_is_removed_while_asking_leaves_no_key_behind(scene: 
 
     organization = OrganizationId(scene.acme.id)
     async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
-        await uow.members.hold(organization)
+        await uow.members.find_for_update(organization)
         nursery.start_soon(make)
         await scene.people.somebody_waits()
         assert await uow.members.remove(organization, UserId(scene.admin.user))
@@ -326,7 +326,7 @@ async def test_no_key_comes_to_be_in_a_service_that_is_being_deleted(scene: ApiK
         answers.append(await scene.make())
 
     async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
-        service = await uow.services.hold(OrganizationId(scene.acme.id), "shop")
+        service = await uow.services.find_for_update(OrganizationId(scene.acme.id), "shop")
         assert service is not None
         nursery.start_soon(make)
         await scene.people.somebody_waits()

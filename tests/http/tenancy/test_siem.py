@@ -652,7 +652,7 @@ async def test_what_was_read_before_a_change_does_not_leave_after_it(
         await scene.configured(url(receiver))
         export = scene.postern.tenancy.siem_export
         (forwarding,) = await export.claim(10, failing=False)
-        hold = export.queue.hold
+        hold = export.queue.renew_lease
 
         async def changed_first(*asked: Any) -> Any:
             match change:

@@ -212,7 +212,7 @@ async def test_of_two_changes_at_once_neither_is_lost(scene: SignInRuleScene) ->
     answers: list[Received] = []
     async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
         # Both requests have come as far as they can before one of them goes on.
-        await uow.organizations.hold(OrganizationId(scene.acme.id))
+        await uow.organizations.find_for_update(OrganizationId(scene.acme.id))
         nursery.start_soon(scene.gather, answers, *changes)
         await scene.people.all_wait(2)
     assert [answer.status for answer in answers] == [200, 200]
@@ -225,7 +225,7 @@ async def test_who_loses_the_right_meanwhile_changes_nothing(scene: SignInRuleSc
     admitted = await scene.postern.tenancy.callers.resolve_member(await scene.tenants.token(scene.admin), "acme")
     assert admitted.may(Capability.SETTINGS_MANAGE)
     async with scene.postern.foundation.unit_of_work() as uow:
-        await uow.organizations.hold(admitted.organization)
+        await uow.organizations.find_for_update(admitted.organization)
         answers: list[Received] = []
 
         async def change() -> None:

@@ -338,7 +338,7 @@ async def test_a_code_that_is_redeemed_while_the_membership_ends_opens_nothing(t
 
     async with trio.open_nursery() as nursery, town.postern.foundation.unit_of_work() as uow:
         acme, user = OrganizationId(town.acme.id), UserId(ada.user)
-        await uow.accounts.hold(user)
+        await uow.accounts.lock_for_update(user)
         assert await uow.members.remove(acme, user)
         nursery.start_soon(redeem)
         await town.people.somebody_waits()

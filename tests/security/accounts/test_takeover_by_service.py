@@ -341,7 +341,7 @@ async def test_nobody_becomes_anything_while_the_account_goes(market: Market, ev
         elsewhere.transaction(force_rollback=True),
         market.postern.foundation.unit_of_work() as uow,
     ):
-        assert await uow.service_users.hold(ServiceId(evil.service.id), UserId(victim.user)) is not None
+        assert await uow.service_users.find_for_update(ServiceId(evil.service.id), UserId(victim.user)) is not None
         await elsewhere.execute(b"set local lock_timeout = '200ms'")
         with pytest.raises(LockNotAvailable):
             await elsewhere.execute(BECOMING["a member"].encode(), {"user": victim.user, "globex": market.globex.id})

@@ -279,7 +279,7 @@ async def _take_application_back(between: Exchanging) -> None:
 async def _sign_out(between: Exchanging) -> None:
     user = UserId(between.ada.user)
     async with between.postern.foundation.unit_of_work() as uow:
-        await uow.accounts.hold(user)
+        await uow.accounts.lock_for_update(user)
         await uow.sessions.revoke_all(user, but=None)
         await uow.commit()
 

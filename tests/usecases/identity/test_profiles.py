@@ -31,7 +31,7 @@ async def _handed_over(postern: Postern, uow: UnitOfWork, user: UserId) -> None:
 
 
 async def _moved(_postern: Postern, uow: UnitOfWork, user: UserId) -> None:
-    await uow.accounts.hold_to_move(user)
+    await uow.accounts.lock_for_email_change(user)
     await leave_to_another(uow, user, SYSTEM, OrganizationId(uuid4()))
 
 
@@ -56,7 +56,7 @@ async def test_a_provider_fills_the_profile_once(postern: Postern, ada: UserId) 
         StatedProfile(),
     ):
         async with postern.foundation.unit_of_work() as uow:
-            await uow.accounts.hold(ada)
+            await uow.accounts.lock_for_update(ada)
             await postern.identity.profiles.fill(uow, ada, told, SYSTEM, "websuite")
             await uow.commit()
     (filled,) = await rows(postern, f"select {_COLUMNS} from users")

@@ -28,7 +28,7 @@ async def test_nobody_is_offered_a_passkey_in_the_flow_of_somebody_else(user: UU
 
 async def test_a_session_that_has_ended_meanwhile_accepts_no_terms() -> None:
     class Ended:
-        async def hold_opener(self, session: object, user: object) -> None:
+        async def find_opener_for_update(self, session: object, user: object) -> None:
             """The session has ended."""
 
     @asynccontextmanager

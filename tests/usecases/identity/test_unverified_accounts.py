@@ -149,7 +149,7 @@ async def test_whoever_proves_the_address_first_keeps_the_account(postern: Poste
     """The sweep does not wait for them, and does not end what they have proved."""
     await age(postern)
     async with postern.foundation.unit_of_work() as uow:
-        await uow.accounts.hold(ada)
+        await uow.accounts.lock_for_update(ada)
         assert await uow.accounts.verify_email(ada, EMAIL, postern.foundation.clock.now()) is not None
         await sweep(postern)
         await uow.commit()
@@ -164,13 +164,13 @@ async def test_whoever_comes_after_the_sweep_finds_no_account(postern: Postern, 
 
     async def prove() -> None:
         async with postern.foundation.unit_of_work() as uow:
-            await uow.accounts.hold(ada)
+            await uow.accounts.lock_for_update(ada)
             found[0] = await uow.accounts.verify_email(ada, EMAIL, postern.foundation.clock.now()) is not None
             await uow.commit()
 
     async with postern.foundation.unit_of_work() as uow:
         now = postern.foundation.clock.now()
-        held = await uow.accounts.hold_unproved(now, accounts.retention, None, 20)
+        held = await uow.accounts.list_unverified_for_update(now, accounts.retention, None, 20)
         assert [one.id for one in held] == [ada]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(prove)

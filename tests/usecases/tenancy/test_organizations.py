@@ -43,7 +43,7 @@ class OwnedOrganization:
 async def scene(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[OwnedOrganization]:
     async with postern_on(emptied_database_url, tmp_path) as postern:
         async with postern.foundation.unit_of_work() as uow:
-            await uow.signing_keys.hold()
+            await uow.signing_keys.lock_for_update()
             for purpose in KeyPurpose:
                 await uow.signing_keys.add(current_key(purpose))
             await uow.commit()
@@ -107,7 +107,7 @@ async def test_whose_session_ends_meanwhile_founds_nothing(scene: OwnedOrganizat
 async def test_a_session_of_somebody_else_founds_nothing(scene: OwnedOrganization) -> None:
     stranger = scene.people.add()
     async with scene.postern.foundation.unit_of_work() as uow:
-        assert await uow.sessions.hold_opener((await scene.member()).caller.session, UserId(stranger.user)) is None
+        assert await uow.sessions.find_opener_for_update((await scene.member()).caller.session, UserId(stranger.user)) is None
 
 
 async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(scene: OwnedOrganization) -> None:
@@ -117,7 +117,7 @@ async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(sce
 
     async def deactivate() -> None:
         async with scene.postern.foundation.unit_of_work() as uow:
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             await uow.accounts.deactivate(caller.user, scene.postern.foundation.clock.now())
             await uow.sessions.revoke_all(caller.user, but=None)
             await uow.commit()
@@ -125,7 +125,7 @@ async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(sce
 
     async with trio.open_nursery() as nursery:
         async with scene.postern.foundation.unit_of_work() as uow:
-            opener = await uow.sessions.hold_opener(caller.session, caller.user)
+            opener = await uow.sessions.find_opener_for_update(caller.session, caller.user)
             assert opener is not None
             nursery.start_soon(deactivate)
             await scene.people.somebody_waits()

@@ -43,7 +43,7 @@ class DirectoryTeamRows:
         rows = await self._statements.ask(_Settings, _SETTINGS, {"organization": organization})
         return DirectorySettings(ScimGrouping(rows[0].groups), rows[0].profile_mapping) if rows else DirectorySettings()
 
-    async def hold_grouping(self, organization: OrganizationId) -> ScimGrouping | None:
+    async def find_grouping_for_update(self, organization: OrganizationId) -> ScimGrouping | None:
         await self._statements.tell(_HOLD, {"organization": organization})
         rows = await self._statements.ask(_Settings, _SETTINGS, {"organization": organization})
         return ScimGrouping(rows[0].groups) if rows else None
@@ -63,7 +63,7 @@ class DirectoryTeamRows:
     async def find(self, organization: OrganizationId, team: TeamId) -> Team | None:
         return first(await self._statements.ask(TEAM.row, _GET, {"organization": organization, "team": team}))
 
-    async def hold(self, organization: OrganizationId, team: TeamId) -> Team | None:
+    async def find_for_update(self, organization: OrganizationId, team: TeamId) -> Team | None:
         await self._statements.tell(_HOLD, {"organization": organization})
         return await self.find(organization, team)
 

@@ -202,17 +202,17 @@ class ProvisionedUserRows:
             listed = b"[" + b",".join(part.members.encode() for part in parts if part.members is not None) + b"]"
         return FoundGroup(_group(parts[0].group), listed, frozenset(map(UserId, parts[0].included)))
 
-    async def hold(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
-        return next(((capacity, held) for capacity, held in await self.hold_all(organization, [user])), None)
+    async def find_for_update(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
+        return next(((capacity, held) for capacity, held in await self.find_all_for_update(organization, [user])), None)
 
-    async def hold_all(self, organization: OrganizationId, users: Collection[UserId]) -> Sequence[tuple[Capacity, HeldUser]]:
+    async def find_all_for_update(self, organization: OrganizationId, users: Collection[UserId]) -> Sequence[tuple[Capacity, HeldUser]]:
         parameters = {"organization": organization, "users": list(users)}
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._statements.tell(_HOLD_KNOWN, parameters)
         rows = await self._statements.ask(_Held, _FIND_HELD, parameters)
         return [(row.capacity, row.held) for row in rows if row.held is not None]
 
-    async def hold_address(self, organization: OrganizationId, email: Email) -> Newcomer | None:
+    async def find_newcomer_for_update(self, organization: OrganizationId, email: Email) -> Newcomer | None:
         parameters = {"organization": organization, "email_key": email.key}
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._statements.tell(_HOLD_ADDRESS, {"email_key": email.key})
@@ -222,7 +222,7 @@ class ProvisionedUserRows:
         await bring(self._statements, row["dress"])
         return _newcomer(**row)
 
-    async def hold_group(self, organization: OrganizationId, change: GroupChange) -> Touched | None:
+    async def find_group_for_update(self, organization: OrganizationId, change: GroupChange) -> Touched | None:
         parameters = {
             "organization": organization,
             "plus": list(change.plus),

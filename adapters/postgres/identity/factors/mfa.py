@@ -89,7 +89,7 @@ class MfaRows:
     async def find(self, user: UserId) -> MfaSecret | None:
         return first(await self._statements.ask(MFA_SECRET.row, _FIND, {"user": user}))
 
-    async def hold(self, user: UserId) -> bool:
+    async def is_enabled_for_update(self, user: UserId) -> bool:
         return only(await self._statements.ask(AnswerRow, _HOLD, {"user": user})).yes
 
     async def is_enabled(self, user: UserId) -> bool:
@@ -650,7 +650,7 @@ class DeviceRows(OnStatements):
     async def end_trust(self, user: UserId) -> None:
         await self._statements.tell(_END_TRUST, {"user": user})
 
-    async def hold(self, device: DeviceId) -> Device | None:
+    async def find_for_update(self, device: DeviceId) -> Device | None:
         return first(await self._statements.ask(_device, _DEVICE_HOLD, {"id": device}))
 
     async def rename(self, device: DeviceId, name: str, at: datetime) -> None:

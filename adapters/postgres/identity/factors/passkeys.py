@@ -82,7 +82,7 @@ class PasskeyRows(OnStatements):
     async def rename(self, user: UserId, passkey: PasskeyId, name: str) -> Passkey | None:
         return first(await self._statements.ask(PASSKEY.row, _RENAME, {"user": user, "id": passkey, "name": name}))
 
-    async def find_held(self, user: UserId, passkey: PasskeyId) -> HeldPasskey | None:
+    async def find_for_update(self, user: UserId, passkey: PasskeyId) -> HeldPasskey | None:
         return first(await self._statements.ask(_held, _FIND_HELD, {"user": user, "id": passkey}))
 
     async def remove(self, user: UserId, passkey: PasskeyId) -> None:

@@ -142,7 +142,7 @@ class PrivacyRows(OnStatements):
             lambda row: UserId(row.id),
         )
 
-    async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
+    async def find_for_update(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
         await self._statements.tell(_HOLD, {"user": user})
         return first(await self._statements.ask(_found, _SUBJECT, _asking(user, asker, at)))
 

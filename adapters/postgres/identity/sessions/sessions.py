@@ -85,7 +85,7 @@ def _of_displacement(displacement: Displacement) -> Mapping[str, Any]:
 class SessionRows(OnTransaction):
     """Implements `ports.identity.sessions.SessionStore` in one transaction."""
 
-    async def hold_opener(self, session: SessionId, user: UserId) -> Opener | None:
+    async def find_opener_for_update(self, session: SessionId, user: UserId) -> Opener | None:
         await self._transaction.tell(_HOLD_ACCOUNT, {"user": user})
         await self._transaction.tell(_HOLD_DEVICE, {"session": session})
         return first(await self._transaction.ask(_opener, _HOLD_OPENER, {"session": session, "user": user}))

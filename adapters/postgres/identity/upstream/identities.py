@@ -73,10 +73,10 @@ class IdentityRows(OnStatements):
         if own_provider_of(provider) is not None:
             await self._statements.tell_along(_OWN_MEMBERSHIP, {**_whose(provider, account), "at": at})
 
-    async def hold(self, user: UserId, provider: str) -> HeldIdentity | None:
+    async def find_for_update(self, user: UserId, provider: str) -> HeldIdentity | None:
         return first(await self._statements.ask(_held, _HOLD, {"user": user, "provider": storable_text(provider)}))
 
-    async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> HeldIdentity | None:
+    async def find_in_service_for_update(self, user: UserId, provider: str, organization: str, service: str) -> HeldIdentity | None:
         parameters = {"user": user, "provider": storable_text(provider), "organization_slug": organization, "service_slug": service}
         return first(await self._statements.ask(_held, _HOLD_IN_SERVICE, parameters))
 

@@ -85,10 +85,10 @@ class FurtherProviderRows(OnStatements):
         rows = await self._statements.ask(_People, _PEOPLE, {"keys": [storable_text(one) for one in keys]})
         return {(row.provider, row.issuer): row.count for row in rows}
 
-    async def hold_all(self) -> None:
+    async def lock_all(self) -> None:
         await self._statements.tell("lock table further_providers in share row exclusive mode")
 
-    async def hold(self, key: str) -> tuple[FurtherProvider, bytes] | None:
+    async def find_for_update(self, key: str) -> tuple[FurtherProvider, bytes] | None:
         return first_made(await self._statements.ask(_held, _HOLD, {"key": storable_text(key)}), lambda one: one)
 
     async def unknown_organizations(self, slugs: Sequence[str]) -> Sequence[str]:

@@ -70,9 +70,9 @@ class TakenOver(Exception):
     """Another process has taken the run over, or the connection does not keep in step any more: nothing may be written."""
 
 
-async def hold_step(uow: UnitOfWork, step: DirectoryStep, system: System) -> None:
+async def renew_step_lease(uow: UnitOfWork, step: DirectoryStep, system: System) -> None:
     """Raises `TakenOver`."""
-    if not await uow.directory_runs.hold_step(step, system.clock.now() + LEASE):
+    if not await uow.directory_runs.renew_step_lease(step, system.clock.now() + LEASE):
         raise TakenOver
 
 
@@ -86,13 +86,13 @@ class RunChanges(Frozen):
     async def go_on(self, step: DirectoryStep) -> None:
         """The run is still under way. Raises `TakenOver`."""
         async with self.unit_of_work() as uow:
-            await hold_step(uow, step, self.system)
+            await renew_step_lease(uow, step, self.system)
             await uow.commit()
 
     async def name(self, step: DirectoryStep, run: DirectoryRun, people: Sequence[RunPerson], after: int) -> None:
         """Keeps whom a plan lets in, page by page: a run holds nobody whom it has read. Raises `TakenOver`."""
         async with self.unit_of_work() as uow:
-            await hold_step(uow, step, self.system)
+            await renew_step_lease(uow, step, self.system)
             await uow.directory_runs.name(run, people, after)
             await uow.commit()
 
@@ -102,11 +102,11 @@ class RunChanges(Frozen):
         """Decides about these people while their accounts are held, and does what is decided, except for ends. Raises `TakenOver`."""
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            await hold_step(uow, step, self.system)
+            await renew_step_lease(uow, step, self.system)
             # A domain may have been lost since the run began.
             domains = await uow.directory_people.proved_domains(step.organization)
             asked = [asked_about(one, domains) for one in people]
-            await uow.directory_people.hold_people(step.connection, asked)
+            await uow.directory_people.lock_people(step.connection, asked)
             met = await uow.directory_people.met(step.organization, step.connection, asked)
             capacity = await uow.directory_people.room(step.organization)
             assert capacity is not None  # noqa: S101 - the organization is held
@@ -133,10 +133,10 @@ class RunChanges(Frozen):
         """Ends these people in the organization. Returns those who stay because they may do more than a member. Raises `TakenOver`."""
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            await hold_step(uow, step, self.system)
+            await renew_step_lease(uow, step, self.system)
             found = await uow.directory_people.named(step.connection, external_ids)
             named = {one.user: one.email for one in found.values()}
-            held = [one for _, one in await uow.provisioned_users.hold_all(step.organization, list(named))]
+            held = [one for _, one in await uow.provisioned_users.find_all_for_update(step.organization, list(named))]
             stay = [one for one in held if not _is_ordinary(one)]
             leaving = [one for one in held if _is_ordinary(one)]
             events = await Enrolment(uow, self.system.ids, directory, SYSTEM, now).leave(leaving, ReasonForLeaving.DEACTIVATED)
@@ -196,7 +196,7 @@ class RunChanges(Frozen):
         """Writes what fits. A wrong value, or one without room, never stops a run."""
         if not person.fields:
             return
-        held = await uow.profile_values.hold(user, step.organization)
+        held = await uow.profile_values.find_for_update(user, step.organization)
         assert held is not None  # noqa: S101 - the account is held
         suitable, _ = suitable_values(held.kept, person.fields, FieldWriter.DIRECTORY)
         if suitable:
@@ -259,7 +259,7 @@ class RunTeams(Frozen):
         now = self.system.clock.now()
         members = {external_id(one, site.settings) for one in group.members}
         async with self.unit_of_work() as uow:
-            await hold_step(uow, step, self.system)
+            await renew_step_lease(uow, step, self.system)
             team = None if before is None else await uow.directory_people.team(step.connection, group.identity)
             events = list[Event]()
             if team is None:
@@ -287,7 +287,7 @@ class RunTeams(Frozen):
 
     async def _delete(self, step: DirectoryStep, gone: ListedGroup) -> bool:
         async with self.unit_of_work() as uow:
-            await hold_step(uow, step, self.system)
+            await renew_step_lease(uow, step, self.system)
             team = await uow.directory_people.team(step.connection, gone.external_id)
             # None, if somebody has deleted it at this moment.
             await uow.teams.delete(gone.team.id)

@@ -90,8 +90,8 @@ class DirectoryKeeping(Frozen):
         """One run of one connection. Raises `Overloaded` and `Unavailable`: then another begins when the lease ends."""
         directory = await self.lookup.directory(step.connection)
         async with self.unit_of_work() as uow:
-            is_held = await uow.directory_runs.hold_step(step, self.system.clock.now() + LEASE)
-            provider = await uow.upstream_providers.hold(step.organization, step.connection)
+            is_held = await uow.directory_runs.renew_step_lease(step, self.system.clock.now() + LEASE)
+            provider = await uow.upstream_providers.find_for_update(step.organization, step.connection)
             if not is_held or provider is None or directory is None or directory.ldap is None:
                 return
             run = begun(step, DirectoryRunId(self.system.ids.new()), provider.digest, self.system.clock.now())
@@ -113,7 +113,7 @@ class DirectoryKeeping(Frozen):
         self.metrics.directory_run_ended(run.kind.value, "failed")
         log.warning("directory_run_failed", connection=str(step.connection), fault=fault)
         async with self.unit_of_work() as uow:
-            if not await uow.directory_runs.hold_step(step, now + LEASE):
+            if not await uow.directory_runs.renew_step_lease(step, now + LEASE):
                 return
             newest = await uow.directory_runs.list(step.organization, step.connection, 2)
             ended = replace(run, state=RunState.FAILED, ended_at=now, fault=fault)
@@ -339,13 +339,13 @@ class _Run:
             held_run=run.id if waits else step.held_run if ends else None,
         )
         async with keeping.unit_of_work() as uow:
-            if not await uow.directory_runs.hold_step(step, now + LEASE):
+            if not await uow.directory_runs.renew_step_lease(step, now + LEASE):
                 raise TakenOver
             # A run that asks nobody names nobody besides: the one that has asked does.
             await uow.directory_runs.end(run, [*(ends if waits else ()), *self._tally.open, *self._tally.left_out])
             await uow.directory_runs.save_step(step, after, now + (PLAN_LASTS if self._is_plan else minutes))
             if waits:
-                provider = await uow.upstream_providers.hold(step.organization, step.connection)
+                provider = await uow.upstream_providers.find_for_update(step.organization, step.connection)
                 if provider is not None and step.held_digest != compared:
                     await uow.record(run_stopped(run, provider.name))
                     await keeping.ask_owners(uow, provider, self._directory.organization_slug, run)

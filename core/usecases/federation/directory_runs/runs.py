@@ -141,7 +141,7 @@ class DirectoryRuns(Frozen):
         async with self.unit_of_work() as uow:
             connection, of = await self._decidable(uow, member, provider, run, now)
             left_out = await uow.directory_runs.open(of.id, WhyLeftOut.LISTED_BY_SCIM)
-            await uow.directory_people.hold_people(provider, [_asked(one) for one in left_out])
+            await uow.directory_people.lock_people(provider, [_asked(one) for one in left_out])
             people = await self._taken_over(uow.directory_runs, uow.directory_people, of)
             _require_people(people, seen)
             back = {one.user: MembershipId(self.system.ids.new()) for one in people if one.reason == COMES_BACK and one.user is not None}
@@ -184,7 +184,7 @@ class DirectoryRuns(Frozen):
             if not ending:
                 raise Conflict("Owners cannot be removed this way: change their role first", words="run_owners")
             users = [one.user for one in ending if one.user is not None]
-            held_people = [one for _, one in await uow.provisioned_users.hold_all(member.organization, users)]
+            held_people = [one for _, one in await uow.provisioned_users.find_all_for_update(member.organization, users)]
             directory = RunDirectory(provider, member.organization)
             enrolment = Enrolment(uow, self.system.ids, directory, actor, now)
             events = await enrolment.leave(held_people, ReasonForLeaving.DEACTIVATED, whatever_they_may=True)
@@ -241,7 +241,7 @@ class DirectoryRuns(Frozen):
     ) -> tuple[UpstreamProvider, DirectoryRun]:
         acting, connection = await held(uow, member, provider)
         await require_owner(uow, acting, now)
-        return connection, found(await uow.directory_runs.hold_decision(member.organization, provider, run), _NO_SUCH_RUN)
+        return connection, found(await uow.directory_runs.find_run_for_update(member.organization, provider, run), _NO_SUCH_RUN)
 
 
 def _require_people(people: Sequence[RunPerson], seen: str) -> None:

@@ -32,7 +32,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.upstream_providers import require_seen
 from core.frozen import Frozen
 from core.usecases.services.services import NO_SUCH_SERVICE
-from core.usecases.tenancy.rights import hold_members, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, require_owner
 from ports.crypto import KeyRing
 from ports.federation.provisioning import ProvisioningConnectionStore
 from ports.federation.provisioning_runs import ProvisionedPeopleStore, ProvisioningRunStore
@@ -90,9 +90,9 @@ class ProvisioningConnections(Frozen):
         """
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            await hold_members(uow, member)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
-            before = await uow.provisioning.hold(service.id)
+            await find_members_for_update(uow, member)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
+            before = await uow.provisioning.find_for_update(service.id)
             settings = checked_draft(draft, before)
             self._require_callable(settings.base_url)
             await self._check(uow, member, settings)
@@ -133,9 +133,9 @@ class ProvisioningConnections(Frozen):
     async def stop(self, member: Member, service_slug: str, actor: Actor) -> ProvisioningConnection:
         """Sends nothing until an owner makes it active again. May be repeated. Raises `NotFound`, `Forbidden` and `Conflict`."""
         async with self.unit_of_work() as uow:
-            await hold_members(uow, member)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
-            before = found(await uow.provisioning.hold(service.id), NO_CONNECTION)
+            await find_members_for_update(uow, member)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
+            before = found(await uow.provisioning.find_for_update(service.id), NO_CONNECTION)
             after = halted(before, self.system.clock.now())
             if after != before:
                 await uow.provisioning.save(after, keeps_token=True, sealed_token=None)
@@ -161,10 +161,10 @@ class ProvisioningConnections(Frozen):
             await uow.commit()
 
     async def _held_by_owner(self, uow: UnitOfWork, member: Member, service_slug: str) -> tuple[Service, ProvisioningConnection]:
-        acting, _ = await hold_members(uow, member)
+        acting, _ = await find_members_for_update(uow, member)
         await require_owner(uow, acting, self.system.clock.now())
-        service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
-        return service, found(await uow.provisioning.hold(service.id), NO_CONNECTION)
+        service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
+        return service, found(await uow.provisioning.find_for_update(service.id), NO_CONNECTION)
 
     async def _check(self, uow: UnitOfWork, member: Member, draft: ProvisioningConnectionSettings) -> None:
         token_is_own = False

@@ -240,7 +240,7 @@ class _Working:
         kept = gone_on(await keeping.runs.progress(connection))
         run = await keeping.runs.under_way(connection)
         async with keeping.unit_of_work() as uow:
-            await self._hold_connection(uow)
+            await self._find_connection_for_update(uow)
             await uow.provisioning_runs.keep_progress(connection, ())
             await uow.commit()
         if kept is None:
@@ -264,7 +264,7 @@ class _Working:
         progress.by_cursor = dialect.cursors
         progress.asks_each = progress.has_list = not dialect.lists and not dialect.cursors
         async with self._keeping.unit_of_work() as uow:
-            await self._hold_connection(uow)
+            await self._find_connection_for_update(uow)
             await uow.provisioning_runs.begin(run)
             await uow.commit()
 
@@ -498,7 +498,7 @@ class _Working:
         if not results and not names and not notes:
             return
         async with keeping.unit_of_work() as uow:
-            await self._hold_connection(uow)
+            await self._find_connection_for_update(uow)
             if results:
                 by_word = self._run is not None and self._work.agreed_run is not None
                 await uow.provisioned_people.save(self._work.connection, [one.sent for one in results], now, by_word=by_word)
@@ -591,7 +591,7 @@ class _Working:
         )
         ends = [ProvisioningRunPerson(what=DoneThere.ENDED, why=one.reason, user=one.user) for one in waiting] if waits else []
         async with keeping.unit_of_work() as uow:
-            await self._hold_connection(uow)
+            await self._find_connection_for_update(uow)
             place, names = tally.take_names()
             await uow.provisioning_runs.name(run, [*names, *ends], place)
             await uow.provisioning_runs.save(run)
@@ -608,7 +608,7 @@ class _Working:
         keeping = self._keeping
         while True:
             async with keeping.unit_of_work() as uow:
-                await self._hold_connection(uow)
+                await self._find_connection_for_update(uow)
                 users = await uow.provisioning_runs.take_marks(self._work, self._now, PEOPLE_A_PAGE)
                 await uow.commit()
             if not users:
@@ -623,7 +623,7 @@ class _Working:
             self._changing, self._tally = run, ProvisioningTally()
             again = await self._sync_changed_people(people)
             async with keeping.unit_of_work() as uow:
-                await self._hold_connection(uow)
+                await self._find_connection_for_update(uow)
                 await uow.provisioning_runs.finish_marks(self._work, again)
                 ended = self._tally.counted(replace(run, state=ProvisioningRunState.DONE, ended_at=self._now))
                 place, names = self._tally.take_names()
@@ -684,7 +684,7 @@ class _Working:
                     gone.append(far_id)
                     keeping.metrics.person_sent_there("deleted")
             async with keeping.unit_of_work() as uow:
-                await self._hold_connection(uow)
+                await self._find_connection_for_update(uow)
                 await uow.provisioned_people.gone(work.connection, gone)
                 await uow.provisioned_people.delay(work.connection, left, self._now + WHOLE_EVERY)
                 await uow.provisioning_runs.note_exchanges(work.connection, self._notes.take())
@@ -704,14 +704,14 @@ class _Working:
         if left:
             raise FarFailed(FarFault.NOT_ENDED)
         async with keeping.unit_of_work() as uow:
-            await self._hold_connection(uow)
+            await self._find_connection_for_update(uow)
             await uow.provisioning_runs.finish_ending(self._work)
             await uow.record(provisioning_event("service.provisioning.ended", self._work, {}))
             await uow.commit()
 
     async def _settle_turn(self) -> None:
         async with self._keeping.unit_of_work() as uow:
-            await self._hold_connection(uow)
+            await self._find_connection_for_update(uow)
             await uow.provisioning_runs.note_exchanges(self._work.connection, self._notes.take())
             await uow.provisioning_runs.settle(self._claimed, replace(self._work, failing_since=None), None)
             await uow.commit()
@@ -726,7 +726,7 @@ class _Working:
             return
         again_at = None if over.again_after is None else now + over.again_after
         async with keeping.unit_of_work() as uow:
-            await self._hold_connection(uow)
+            await self._find_connection_for_update(uow)
             if self._run is not None:
                 place, names = self._tally.take_names()
                 await uow.provisioning_runs.name(self._run, names, place)
@@ -756,7 +756,7 @@ class _Working:
         if failed.fault in _NOTED_BY_US:
             self._notes.add(FarExchange(at=now, method="-", path="-", status=None, scim_type=None, said=str(failed.fault), has_failed=True))
         async with keeping.unit_of_work() as uow:
-            await self._hold_connection(uow)
+            await self._find_connection_for_update(uow)
             if run is not None:
                 ended = self._tally.counted(replace(run, state=ProvisioningRunState.FAILED, ended_at=now, why=str(failed.fault)))
                 place, names = self._tally.take_names()
@@ -783,10 +783,10 @@ class _Working:
     def _is_plan(self) -> bool:
         return self._run is not None and self._run.kind is ProvisioningRunKind.PLAN
 
-    async def _hold_connection(self, uow: UnitOfWork) -> None:
+    async def _find_connection_for_update(self, uow: UnitOfWork) -> None:
         """Raises `WorkTakenOver`."""
         now = self._now
-        if not await uow.provisioning_runs.hold(self._work, now + PROVISIONING_LEASE):
+        if not await uow.provisioning_runs.renew_lease(self._work, now + PROVISIONING_LEASE):
             raise WorkTakenOver
         self._renewed_at = now
 
@@ -795,7 +795,7 @@ class _Working:
         if self._now - self._renewed_at < _RENEWED_EVERY:
             return
         async with self._keeping.unit_of_work() as uow:
-            await self._hold_connection(uow)
+            await self._find_connection_for_update(uow)
             await uow.commit()
 
     def _note_reach(self, *, received: bool) -> None:

@@ -20,7 +20,7 @@ from core.domain.identifiers import ProvisioningRunId, UserId
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
-from core.usecases.tenancy.rights import hold_members, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, require_owner
 from ports.federation.provisioning_runs import FarExchange, ListedThere, ProvisionedPeopleStore, ProvisioningRunStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -58,7 +58,7 @@ class ProvisioningRuns(Frozen):
         active.
         """
         async with self.unit_of_work() as uow:
-            await hold_members(uow, member)
+            await find_members_for_update(uow, member)
             work = found(await uow.provisioning_runs.work(member.organization, service_slug), _NO_SUCH_CONNECTION)
             if not await uow.provisioning_runs.start(member.organization, service_slug, self.system.clock.now()):
                 raise Conflict("The connection is not active: an owner must activate it first", words="provisioning_inactive")
@@ -108,7 +108,7 @@ class ProvisioningRuns(Frozen):
     async def try_again(self, member: Member, service_slug: str, user: UserId, actor: Actor) -> None:
         """Looks at a person again within a minute. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            await hold_members(uow, member)
+            await find_members_for_update(uow, member)
             work = found(await uow.provisioning_runs.work(member.organization, service_slug), _NO_SUCH_CONNECTION)
             if not await uow.provisioned_people.mark(member.organization, service_slug, user, self.system.clock.now()):
                 raise NotFound(_NO_SUCH_PERSON)
@@ -123,7 +123,7 @@ class ProvisioningRuns(Frozen):
     async def _held(
         self, uow: UnitOfWork, member: Member, service_slug: str, run: ProvisioningRunId
     ) -> tuple[ProvisioningWork, ProvisioningRun]:
-        acting, _ = await hold_members(uow, member)
+        acting, _ = await find_members_for_update(uow, member)
         await require_owner(uow, acting, self.system.clock.now())
-        work = found(await uow.provisioning_runs.hold_work(member.organization, service_slug), _NO_SUCH_CONNECTION)
+        work = found(await uow.provisioning_runs.find_work_for_update(member.organization, service_slug), _NO_SUCH_CONNECTION)
         return work, found(await uow.provisioning_runs.find(member.organization, service_slug, run), _NO_SUCH_RUN)

@@ -340,7 +340,7 @@ class SamlAnswers(Frozen):
         async with self.unit_of_work() as uow:
             if visit.flow is not None:
                 # The account is locked before the flow, in the same order as in transactions that end both.
-                await uow.accounts.hold(subject.user)
+                await uow.accounts.lock_for_update(subject.user)
                 await complete_once(uow, visit.flow, now)
             if consents:
                 consent = Consent(subject.user, application.service, (), now, configuration.entity_id, told(visit.meeting))

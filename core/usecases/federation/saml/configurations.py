@@ -37,7 +37,7 @@ from core.frozen import Frozen, replace
 from core.usecases.federation.saml.answers import SamlMessages, usable_provider
 from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.ownerships import tell_owners
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.crypto import KeyRing
 from ports.federation.saml import Configured, Expiring, SamlDocuments, SamlLookup
 from ports.mail import MailTemplates
@@ -89,8 +89,8 @@ class Saml(Frozen):
         self, member: Member, service_slug: str, change: Callable[[Configuration, datetime], Configuration], actor: Actor
     ) -> Configuration:
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)
             now = self.system.clock.now()
             before = await uow.saml.configuration(service.id) or unconfigured(service.id, now)
             after = change(before, now)
@@ -231,6 +231,6 @@ class Saml(Frozen):
 
 
 async def _held_with_certificates(uow: UnitOfWork, member: Member, service_slug: str) -> Service:
-    await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-    await uow.saml.hold_certificates(member.organization, service_slug)
-    return found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+    await find_rights_for_update(uow, member, Capability.SERVICES_MANAGE)
+    await uow.saml.lock_certificates(member.organization, service_slug)
+    return found(await uow.services.find_for_update(member.organization, service_slug), NO_SUCH_SERVICE)

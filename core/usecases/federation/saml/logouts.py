@@ -166,7 +166,7 @@ class SamlLogouts(Frozen):
         repeated.
         """
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             participants = await uow.saml.participants(caller.session)
             told = await self._end(uow, caller.user, [caller.session], client, caller.user)
             flow = None
@@ -228,7 +228,7 @@ class SamlLogouts(Frozen):
             people = _by_person(found)
             told: list[str] = []
             for user, sessions in people.items():
-                await uow.accounts.hold(user)
+                await uow.accounts.lock_for_update(user)
                 for session in sessions:
                     participants = await uow.saml.participants(session)
                     partial = partial or _is_partial(participants, but=service)

@@ -41,7 +41,7 @@ from core.domain.tenancy.teams import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.enrolment import Changes, Enrolment
-from core.usecases.tenancy.rights import hold_members, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, require_owner
 from core.usecases.tenancy.teams import add_directory_team, require_room
 from ports.federation.scim import DirectoryTeamStore, FoundGroup, ProvisionedUserStore, Touched
 from ports.system import Clock, System
@@ -81,7 +81,7 @@ class ScimGroups(Frozen):
         who may do more than a member, `InvalidValue` for people whom the directory does not know, `Mutability`, `TeamLimitExceeded`.
         """
         async with self.changes.one(holder) as uow:
-            touched = await uow.provisioned_users.hold_group(holder.organization, asked)
+            touched = await uow.provisioned_users.find_group_for_update(holder.organization, asked)
             if touched is None:
                 raise NotFound(_UNKNOWN)
             require_version(version, group_version(touched.group))
@@ -170,7 +170,7 @@ class ScimTeams(Frozen):
         """
         now = self.system.clock.now()
         async with self.changes.one(holder) as uow:
-            if await uow.directory_teams.hold_grouping(holder.organization) is not ScimGrouping.TEAMS:
+            if await uow.directory_teams.find_grouping_for_update(holder.organization) is not ScimGrouping.TEAMS:
                 raise refuse_creation()
             named, external = group_name(name), text_of("externalId", external_id)
             require_room(*await uow.teams.count(holder.organization))
@@ -190,7 +190,7 @@ class ScimTeams(Frozen):
         name = name_in(asked, team)
         now = self.system.clock.now()
         async with self.changes.one(holder) as uow:
-            before = _found(await uow.directory_teams.hold(holder.organization, TeamId(team)))
+            before = _found(await uow.directory_teams.find_for_update(holder.organization, TeamId(team)))
             require_version(version, group_version(group_of(before)))
             after = before if isinstance(name, Unchanged) else replace(before, name=name)
             if not isinstance(asked.external_id, Unchanged):
@@ -211,7 +211,7 @@ class ScimTeams(Frozen):
         if team == holder.organization:
             raise Forbidden(_NO_DELETION)
         async with self.changes.one(holder) as uow:
-            found = await uow.directory_teams.hold(holder.organization, TeamId(team))
+            found = await uow.directory_teams.find_for_update(holder.organization, TeamId(team))
             if found is None:
                 if (await uow.directory_teams.settings(holder.organization)).groups is not ScimGrouping.TEAMS:
                     raise Forbidden(_NO_DELETION)
@@ -273,11 +273,11 @@ class ScimSettings(Frozen):
             raise BadRequest("Send at least one of groups and profile_mapping", words="nothing_to_change")
         checked = mapping if isinstance(mapping, Unchanged) else scim_mapping(mapping)
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, caller)
+            acting, _ = await find_members_for_update(uow, caller)
             await require_owner(uow, acting, self.clock.now())
             before = await uow.directory_teams.settings(caller.organization)
             if not isinstance(checked, Unchanged):
-                fields = await uow.profile_fields.hold_all(caller.organization)
+                fields = await uow.profile_fields.find_all_for_update(caller.organization)
                 require_fields(checked, before.profile_mapping, {field.key for field in fields})
             after = DirectorySettings(
                 before.groups if isinstance(groups, Unchanged) else groups,

@@ -23,7 +23,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.management_keys import add_key
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import find_rights_for_update
 from ports.federation.scim import ScimExchangeStore, ScimTokenLookup
 from ports.system import Presence, System
 from ports.tenancy.connections import SetupLinkStore
@@ -55,7 +55,7 @@ class ScimTokens(Frozen):
         require_future(expires_at, now)
         async with self.unit_of_work() as uow:
             # A directory adds and removes members, so a member who makes its token needs the same right.
-            held = await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
+            held = await find_rights_for_update(uow, member, Capability.INTEGRATIONS_MANAGE)
             if Capability.MEMBERS_MANAGE not in held:
                 raise Forbidden("A directory manages members: this requires the capability to manage them")
             require_may_admit(held)
@@ -84,7 +84,7 @@ class ScimTokens(Frozen):
     async def delete(self, member: Member, token: ScimTokenId, actor: Actor) -> None:
         """The token is refused from the next request on. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.INTEGRATIONS_MANAGE)
             deleted = await uow.scim_tokens.delete(member.organization, token)
             if deleted is None:
                 raise NotFound("There is no such SCIM token")

@@ -110,7 +110,7 @@ class ScimUsers(Frozen):
             raise RateLimited(retry_after=wait, detail=ADDITIONS.name)
         while True:
             async with self.changes.one(holder) as uow:
-                newcomer = await uow.provisioned_users.hold_address(holder.organization, email)
+                newcomer = await uow.provisioned_users.find_newcomer_for_update(holder.organization, email)
                 if newcomer is None:
                     raise NotFound(_GONE)
                 if newcomer.is_known:
@@ -150,7 +150,7 @@ class ScimUsers(Frozen):
         `BadRequest` while the person has a subscription at another organization.
         """
         async with self.changes.one(holder) as uow:
-            organizations = await uow.service_users.hold_organizations(user, holder.organization, also=holder.organization)
+            organizations = await uow.service_users.lock_organizations(user, holder.organization, also=holder.organization)
             _, held = await self._held(uow, holder, user, version)
             held.require_ordinary()
             now = self.system.clock.now()
@@ -221,7 +221,7 @@ class ScimUsers(Frozen):
         await uow.jobs.add(replace(mail.as_job(), priority=CAN_WAIT))
 
     async def _held(self, uow: UnitOfWork, holder: ScimHolder, user: UserId, version: str | None) -> tuple[Capacity, HeldUser]:
-        found = await uow.provisioned_users.hold(holder.organization, user)
+        found = await uow.provisioned_users.find_for_update(holder.organization, user)
         if found is None:
             raise NotFound(UNKNOWN)
         require_version(version, user_version(found[1].user.profile, holder.mapping))
@@ -264,7 +264,7 @@ class ScimUsers(Frozen):
 
     async def _write(self, enrolment: Enrolment[ScimHolder], user: UserId, given: Mapping[str, Json], *, whole: bool) -> Mapping[str, Json]:
         """Writes the organization's fields. Returns those that the directory may write. Raises `InvalidValue`, `InvalidPath`."""
-        kept = await enrolment.uow.profile_values.hold(user, enrolment.holder.organization)
+        kept = await enrolment.uow.profile_values.find_for_update(user, enrolment.holder.organization)
         if kept is None:
             raise NotFound(UNKNOWN)
         own = {field.key for field in kept.kept.written_by(FieldWriter.DIRECTORY)}

@@ -269,7 +269,7 @@ class Admission(Frozen):
         client = approach.client
         async with self.unit_of_work() as uow:
             # The account is held before the pre-authentication: code that ends both takes them in this order.
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             awaiting = await uow.mfa.find_preauthentication(preauthentication)
             if awaiting is None or awaiting.user != user:
                 raise SignInEnded

@@ -163,7 +163,7 @@ class Identities(Frozen):
         upstream, service, told = vouched.upstream, taken.way.service, vouched.asserted.email
         identity, email = met.identity, None if met.connected is None else met.connected.account.email
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             # The sessions are checked again, because the provider's answer may have taken seconds.
             for session in taken.sessions:
                 await require_living(uow, session)
@@ -190,12 +190,12 @@ class Identities(Frozen):
         """
         key = provider_key(provider)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(caller.user)
+            await uow.accounts.lock_for_update(caller.user)
             await require_living(uow, caller.session)
             if caller.service:
-                held = await uow.identities.hold_in_service(caller.user, key, caller.organization, caller.service)
+                held = await uow.identities.find_in_service_for_update(caller.user, key, caller.organization, caller.service)
             else:
-                held = await uow.identities.hold(caller.user, key)
+                held = await uow.identities.find_for_update(caller.user, key)
             if held is None:
                 if origin_of(key) is ProviderOrigin.FURTHER and not is_known(await uow.further_providers.find(key)):
                     raise UnknownProvider

@@ -328,7 +328,7 @@ class DirectoryLogouts(Frozen):
             found = await uow.directory_sessions.of_name(directory.id, digest, request.session_indexes, asked_at)
         for session, user in found:
             async with self.unit_of_work() as uow:
-                await uow.accounts.hold(user)
+                await uow.accounts.lock_for_update(user)
                 if await uow.sessions.revoke(session, user):
                     await uow.record(session_ended(user, None, client.actor(user), session))
                     await uow.commit()

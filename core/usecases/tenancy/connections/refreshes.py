@@ -46,7 +46,7 @@ from core.domain.tenancy.upstream_providers import (
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.connections.lifecycle import DirectoryMetadataReader, NotRead
 from core.usecases.tenancy.ownerships import tell_owners
-from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, require_capability, require_owner
 from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER
 from ports.identity.upstream import ServiceProviderDocuments, UpstreamProtocols
 from ports.mail import MailTemplates
@@ -112,7 +112,7 @@ class ConnectionRefreshes(Frozen):
     async def _take(self, due: DueConnection, read: Read | None) -> None:
         now = self.clock.now()
         async with self.unit_of_work() as uow:
-            held = await uow.connection_refreshes.hold(due.provider.id)
+            held = await uow.connection_refreshes.find_for_update(due.provider.id)
             if held is None or not is_same(due.provider, held):
                 return
             if read is None or held.saml is None:
@@ -143,7 +143,7 @@ class ConnectionRefreshes(Frozen):
         self.metrics.connection_refreshed(fault.value)
         log.warning("connection_metadata_failed", connection=str(due.provider.id), fault=fault.value, detail=detail)
         async with self.unit_of_work() as uow:
-            held = await uow.connection_refreshes.hold(due.provider.id)
+            held = await uow.connection_refreshes.find_for_update(due.provider.id)
             if held is None or not is_same(due.provider, held):
                 return
             await uow.connection_refreshes.failed(held.id, fault, now, now + AGAIN_AFTER_FAULT + self._spread(AGAIN_AFTER_FAULT / 6))
@@ -163,7 +163,7 @@ class ConnectionRefreshes(Frozen):
         ours_until = (await self.documents.read_certificate(ours)).valid_until
         now = self.clock.now()
         async with self.unit_of_work() as uow:
-            held = await uow.connection_refreshes.hold(due.provider.id)
+            held = await uow.connection_refreshes.find_for_update(due.provider.id)
             if held is None or held.saml is None or not held.enabled:
                 return
             await uow.connection_refreshes.dated(held.id, ours, ours_until)
@@ -185,10 +185,10 @@ class ConnectionRefreshes(Frozen):
         self, member: Member, provider: UpstreamProviderId, fingerprint: str, actor: Actor, *, approves: bool
     ) -> UpstreamProvider:
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             require_capability(acting, Capability.SETTINGS_MANAGE)
             await require_owner(uow, acting, self.clock.now())
-            held = found(await uow.upstream_providers.hold(member.organization, provider), NO_SUCH_PROVIDER)
+            held = found(await uow.upstream_providers.find_for_update(member.organization, provider), NO_SUCH_PROVIDER)
             settings = (approved if approves else declined)(held.saml or SamlSettings(), fingerprint)
             after = vouched_by_owner(held, replace(held, saml=settings))
             await uow.connection_refreshes.decided(after)

@@ -196,8 +196,8 @@ class ConnectionTests(Frozen):
         if not await self.starters.may_go_on(test.id):
             raise FlowOver
         async with self.unit_of_work() as uow:
-            await uow.organizations.hold(OrganizationId(test.organization))
-            provider = await uow.upstream_providers.hold(test.organization, test.provider)
+            await uow.organizations.find_for_update(OrganizationId(test.organization))
+            provider = await uow.upstream_providers.find_for_update(test.organization, test.provider)
             if provider is None or provider.digest != test.settings_digest:
                 raise FlowOver
 
@@ -250,9 +250,9 @@ class ConnectionTests(Frozen):
         now = self.system.clock.now()
         sealed = self.keyring.seal(json.dumps(result.stored()).encode(), result_context(test.id))
         async with self.unit_of_work() as uow:
-            if await uow.organizations.hold(OrganizationId(test.organization)) is None:
+            if await uow.organizations.find_for_update(OrganizationId(test.organization)) is None:
                 return
-            provider = await uow.upstream_providers.hold(test.organization, test.provider)
+            provider = await uow.upstream_providers.find_for_update(test.organization, test.provider)
             finished = await uow.connection_tests.finish(
                 state.digest(), succeeded=result.succeeded, sealed_result=sealed, now=now, expires_at=now + RESULT_LASTS
             )

@@ -170,7 +170,7 @@ class ConnectionDrafts(Frozen):
         async with self.unit_of_work() as uow:
             _, held = await held_draft(uow, known, draft, self.system.clock)
             require_changeable(held)
-            before = None if held.provider is None else await uow.upstream_providers.hold(held.organization, held.provider)
+            before = None if held.provider is None else await uow.upstream_providers.find_for_update(held.organization, held.provider)
             if before is None or before.kind is not ProviderKind.LDAP:
                 raise BadRequest("The connection is not of the kind ldap", words="ldap_incomplete")
             after, sealed = with_description(before, change), None
@@ -195,7 +195,7 @@ class ConnectionDrafts(Frozen):
             require_changeable(held)
             if held.provider is None:
                 raise BadRequest("Settings are missing", words="connection_incomplete")
-            tried = found(await uow.upstream_providers.hold(held.organization, held.provider), NO_SUCH_PROVIDER)
+            tried = found(await uow.upstream_providers.find_for_update(held.organization, held.provider), NO_SUCH_PROVIDER)
             require_own_password(held, tried)
             started = await self.tests.add(uow, tried, TestStarter(link=known.link.id))
             await uow.commit()
@@ -209,7 +209,7 @@ class ConnectionDrafts(Frozen):
             require_changeable(held)
             if held.provider is None:
                 raise BadRequest("The connection is not of the kind saml", words="connection_incomplete")
-            before = found(await uow.upstream_providers.hold(held.organization, held.provider), NO_SUCH_PROVIDER)
+            before = found(await uow.upstream_providers.find_for_update(held.organization, held.provider), NO_SUCH_PROVIDER)
             if before.kind is not ProviderKind.SAML:
                 raise BadRequest("The connection is not of the kind saml", words="connection_incomplete")
             now = self.system.clock.now()

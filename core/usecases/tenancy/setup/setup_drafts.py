@@ -30,7 +30,7 @@ from core.domain.tenancy.siem import sealing_context, siem_configured
 from core.domain.tenancy.upstream_providers import activated, provider_activated, require_seen
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.domains import DomainProofs
-from core.usecases.tenancy.rights import hold_members, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, require_owner
 from core.usecases.tenancy.setup.drafts import draft_context, receiver
 from core.usecases.tenancy.setup.setup_links import NO_SUCH_DRAFT, drop_connection, held_draft
 from core.usecases.tenancy.texts import follow_proof, organization_mail
@@ -111,7 +111,7 @@ class Activations(Frozen):
         await uow.record(scim_token_created(token, actor))
 
     async def _receiver(self, uow: UnitOfWork, draft: SetupDraft, _responsible: UserId, actor: Actor) -> None:
-        if await uow.siem.hold(draft.organization) is not None:
+        if await uow.siem.find_for_update(draft.organization) is not None:
             raise Conflict("The organization exports to a SIEM already: remove it first", words="setup_siem_exists")
         sealed, _ = await uow.setup_links.credentials(draft.id)
         configuration = replace(receiver(draft, self.clock.now()), has_credentials=sealed is not None)
@@ -124,7 +124,7 @@ class Activations(Frozen):
     async def _connection(self, uow: UnitOfWork, draft: SetupDraft, _responsible: UserId, actor: Actor) -> None:
         if draft.provider is None:
             raise BadRequest("Settings are missing", words="connection_incomplete")
-        before = found(await uow.upstream_providers.hold(draft.organization, draft.provider), NO_SUCH_PROVIDER)
+        before = found(await uow.upstream_providers.find_for_update(draft.organization, draft.provider), NO_SUCH_PROVIDER)
         # A draft whose connection is active already is active itself, so it does not come this far.
         after = activated(before, self.clock.now())
         await uow.upstream_providers.save(after, None)
@@ -187,7 +187,7 @@ class SetupDrafts(Frozen):
             raise NotFound(NO_SUCH_DRAFT)
         activation = await self.activations.prepared(known)
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             await require_owner(uow, acting, self.clock.now())
             found = await uow.setup_links.find_draft(member.organization, draft)
             if found is None or found.link != link:
@@ -237,5 +237,5 @@ class SetupDrafts(Frozen):
 
 async def _digest(uow: UnitOfWork, draft: SetupDraft) -> bytes:
     """The settings of the draft as they are, which nobody changes until the unit of work ends."""
-    connection = None if draft.provider is None else await uow.upstream_providers.hold(draft.organization, draft.provider)
+    connection = None if draft.provider is None else await uow.upstream_providers.find_for_update(draft.organization, draft.provider)
     return seen_digest(draft, connection)

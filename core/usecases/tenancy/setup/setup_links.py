@@ -40,7 +40,7 @@ from core.domain.tenancy.setup import (
 from core.domain.tenancy.upstream_providers import provider_deleted
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.management_keys import add_key
-from core.usecases.tenancy.rights import hold_members, hold_office, hold_rights, require_owner
+from core.usecases.tenancy.rights import find_members_for_update, find_rights_for_update, lock_platform_owners, require_owner
 from ports.mail import MailTemplates
 from ports.system import Clock, System
 from ports.tenancy.connections import ListedSetupLink, SetupLinkStore, UsedBy
@@ -51,7 +51,7 @@ NO_SUCH_DRAFT: Final = "There is no such draft"
 
 async def held_link(uow: UnitOfWork, known: KnownSetupLink, purpose: SetupPurpose, clock: Clock) -> KnownSetupLink:
     """The link as things are now; nobody revokes it until the unit of work ends. Raises `SetupLinkUnknown` and `SetupLinkRefused`."""
-    held = await uow.setup_links.hold(known.link.id)
+    held = await uow.setup_links.find_for_update(known.link.id)
     if held is None:
         raise SetupLinkUnknown
     require_browser(held, known.browser_digest)
@@ -78,7 +78,7 @@ async def drop_connection(uow: UnitOfWork, draft: SetupDraft, actor: Actor, *, k
     """
     if draft.provider is None:
         return
-    provider = await uow.upstream_providers.hold(draft.organization, draft.provider)
+    provider = await uow.upstream_providers.find_for_update(draft.organization, draft.provider)
     if provider is None or provider.was_ever_active:
         return
     if await uow.upstream_providers.is_named(provider.id):
@@ -117,7 +117,7 @@ class SetupLinks(Frozen):
         """
         purposes = wanted_purposes(wanted.purposes)
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             require_may_make(purposes, acting.capabilities)
             if activates:
                 await require_owner(uow, acting, self.system.clock.now())
@@ -133,8 +133,8 @@ class SetupLinks(Frozen):
         """
         purposes = wanted_purposes(wanted.purposes)
         async with self.unit_of_work() as uow:
-            await hold_office(uow, owner)
-            if not await uow.setup_links.hold_organization(organization):
+            await lock_platform_owners(uow, owner)
+            if not await uow.setup_links.lock_organization(organization):
                 raise NotFound("There is no such active organization")
             link = replace(self._link(organization, wanted, purposes, owner.user, activates=False), by_platform=True)
             made = await self._add(uow, link, wanted, actor)
@@ -165,7 +165,7 @@ class SetupLinks(Frozen):
         member may not do what the link is for.
         """
         async with self.unit_of_work() as uow:
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await find_members_for_update(uow, member)
             known = found(await uow.setup_links.find_listed(member.organization, link), NO_SUCH_LINK)
             require_may_make(known.link.purposes, acting.capabilities)
             await self._release(uow, member.organization, link, actor)
@@ -179,7 +179,7 @@ class SetupLinks(Frozen):
     async def revoke(self, member: Member, link: SetupLinkId, actor: Actor) -> None:
         """The link opens nothing from the next request on, and its drafts are gone. What is active stays. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await find_rights_for_update(uow, member, Capability.SETTINGS_MANAGE)
             await self._revoke(uow, member.organization, link, actor)
 
     async def revoke_for_platform(self, owner: Caller, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
@@ -206,7 +206,7 @@ class SetupLinks(Frozen):
         by = UsedBy(digest=browser.digest(), name=user_name(name), address=actor.address, user_agent=actor.user_agent)
         async with self.unit_of_work() as uow:
             # The organization is held, so that nobody revokes the link at this moment.
-            held = await uow.setup_links.hold(known.link.id)
+            held = await uow.setup_links.find_for_update(known.link.id)
             if held is None:
                 raise SetupLinkUnknown
             require_usable(held, self.system.clock.now())
@@ -282,8 +282,8 @@ class SetupLinks(Frozen):
         """Locks the set of platform owners and the organization, and checks that the link is one of theirs. Raises `Forbidden` when the
         caller is no platform owner any more, and `NotFound` for a link that no platform owner made.
         """
-        await hold_office(uow, owner)
-        await uow.setup_links.hold_organization(organization)
+        await lock_platform_owners(uow, owner)
+        await uow.setup_links.lock_organization(organization)
         known = await uow.setup_links.find_listed(organization, link)
         if known is None or not known.link.by_platform:
             raise NotFound(NO_SUCH_LINK)

@@ -101,7 +101,7 @@ async def test_of_many_first_starts_one_makes_the_owner(store: Store) -> None:
 
     async def first_start(number: int) -> None:
         async with store.unit_of_work() as uow:
-            await uow.platform_owners.hold_first()
+            await uow.platform_owners.lock_first_start()
             if not await uow.platform_owners.exist():
                 account = store.account(f"owner{number}@example.org", owner=True)
                 await uow.accounts.add(account, None)
@@ -117,9 +117,9 @@ async def test_of_many_first_starts_one_makes_the_owner(store: Store) -> None:
 async def test_a_lock_that_is_held_too_long_is_unavailable(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statements, "LONGEST_HOLD", "20ms")
     async with store.unit_of_work() as holder:
-        await holder.platform_owners.hold_first()
+        await holder.platform_owners.lock_first_start()
         await holder.platform_owners.exist()
         async with store.unit_of_work() as uow:
-            await uow.platform_owners.hold_first()
+            await uow.platform_owners.lock_first_start()
             with pytest.raises(Unavailable):
                 await uow.platform_owners.exist()

@@ -295,7 +295,7 @@ async def test_a_revoked_device_is_no_longer_known_and_keeps_no_token(store: Sto
         {"token_digest": None, "trust_digest": None, "trusted_until": None}
     ]
     async with store.unit_of_work() as uow:
-        held = await uow.devices.hold(known)
+        held = await uow.devices.find_for_update(known)
     assert held is not None
     assert held.revoked_at == NOON
 

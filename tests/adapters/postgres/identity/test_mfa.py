@@ -66,7 +66,7 @@ async def test_a_secret_awaits_its_first_code_and_is_replaced_by_another(store: 
     assert await committed(store, lambda uow: uow.mfa.put_pending(user, ELSEWHERE, b"newer", NOW + timedelta(minutes=1)))
     async with store.unit_of_work() as uow:
         found = await uow.mfa.find(user)
-        assert not await uow.mfa.hold(user)
+        assert not await uow.mfa.is_enabled_for_update(user)
     assert found is not None
     assert (found.sealed_secret, found.created_at, found.enabled_at, found.last_step) == (b"newer", NOW + timedelta(minutes=1), None, 0)
     assert (found.session, found.awaits_code_in(ELSEWHERE), found.awaits_code_in(HERE)) == (ELSEWHERE, True, False)
@@ -88,7 +88,7 @@ async def test_nothing_is_found_where_nothing_was_set_up(store: Store) -> None:
     account = store.account()
     async with store.unit_of_work() as uow:
         assert await uow.mfa.find(account.id) is None
-        assert not await uow.mfa.hold(account.id)
+        assert not await uow.mfa.is_enabled_for_update(account.id)
         assert not await uow.mfa.is_enabled(account.id)
         assert (await uow.mfa.begin_guess(account.id, FEW)).secret is None
         assert not await uow.mfa.enable(account.id, STEP, NOW)
@@ -176,7 +176,7 @@ async def test_disabling_deletes_a_pending_set_up_and_says_that_nothing_was_enab
 async def test_codes_that_are_renewed_while_it_is_disabled_do_not_stay_behind(store: Store) -> None:
     user = await set_up(store)
     async with trio.open_nursery() as nursery, store.unit_of_work() as renewing:
-        assert await renewing.mfa.hold(user)
+        assert await renewing.mfa.is_enabled_for_update(user)
         nursery.start_soon(committed, store, lambda uow: uow.mfa.disable(user))
         await trio.sleep(0.05)
         await renewing.mfa.replace_backup_codes(user, [b"new"])

@@ -174,11 +174,11 @@ async def test_what_is_put_in_comes_out(store: Store, acme: OrganizationId) -> N
         assert found is not None
         assert (found.invitation, found.account, found.organization_slug) == (invitation, None, "acme")
         async with store.unit_of_work() as uow:
-            assert await uow.invitations.hold(which) == await uow.invitations.hold_alone(which) == found
+            assert await uow.invitations.find_for_update(which) == await uow.invitations.find_alone_for_update(which) == found
     for unknown in (ByToken(b"?"), ById(InvitationId(store.ids.new())), ById(invitation.id, OrganizationId(store.ids.new()))):
         assert await lookup.find(unknown) is None
         async with store.unit_of_work() as uow:
-            assert await uow.invitations.hold(unknown) is None
+            assert await uow.invitations.find_for_update(unknown) is None
     (listed,) = await lookup.list(acme, None, store.clock.now(), Page())
     assert listed.inviter is not None
     assert (listed.invitation, listed.inviter.email) == (invitation, account.email)

@@ -49,7 +49,7 @@ async def test_who_joins_is_a_member_with_the_relation_of_the_role_and_counts(st
     assert sorted(await relations(store)) == sorted([(ada.id, "admin", "organization", acme), (bob.id, "holder", "role", auditor.id)])
     assert await count_of(store, acme) == 2
     async with store.unit_of_work() as uow:
-        known = await uow.members.hold(acme, ada.id, bob.id, UserId(store.ids.new()))
+        known = await uow.members.find_for_update(acme, ada.id, bob.id, UserId(store.ids.new()))
         assert await uow.members.find(acme, ada.id) == known[ada.id]
         assert await uow.members.find(acme, UserId(store.ids.new())) is None
     assert set(known) == {ada.id, bob.id}
@@ -148,7 +148,7 @@ async def test_nobody_is_a_member_of_what_is_on_its_way_out(store: Store) -> Non
         assert await uow.organizations.delete(acme, datetime.now(UTC))
         await uow.commit()
     async with store.unit_of_work() as uow:
-        assert await uow.members.hold(acme, ada.id) == {}
+        assert await uow.members.find_for_update(acme, ada.id) == {}
         assert await uow.members.enter("acme", ada.id, SessionId(UUID(int=0))) is None
     nobody = await MemberRows(Statements(store.pool)).list(acme, Page(), None, "")
     assert (nobody.members, nobody.total, nobody.limit.source) == ([], 0, LimitSource.DEFAULT)
@@ -162,12 +162,12 @@ async def test_who_holds_the_organization_keeps_the_next_waiting_and_shows_them_
 
     async def wait_for_it() -> None:
         async with store.unit_of_work() as uow:
-            seen.append((await uow.members.hold(acme, ada.id))[ada.id].capabilities)
+            seen.append((await uow.members.find_for_update(acme, ada.id))[ada.id].capabilities)
 
     admin = built_in("admin")
     assert admin is not None
     async with trio.open_nursery() as nursery, store.unit_of_work() as uow:
-        await uow.members.hold(acme)
+        await uow.members.find_for_update(acme)
         nursery.start_soon(wait_for_it)
         await store.somebody_waits()
         assert seen == []
@@ -184,7 +184,7 @@ async def test_holding_and_finding_is_one_round_trip(store: Store) -> None:
     for _ in ("warm", "measured"):
         async with store.unit_of_work() as uow:
             round_trips.set(trips := TripCounter())
-            await uow.members.hold(acme, ada.id)
+            await uow.members.find_for_update(acme, ada.id)
             counted.append(trips.count)
             await uow.members.enter("acme", ada.id, SessionId(UUID(int=0)))
             counted.append(trips.count)

@@ -44,7 +44,7 @@ async def add(store: Store, organization: Organization) -> Added | None:
 
 async def held(store: Store, organization: OrganizationId) -> HeldOrganization | None:
     async with store.unit_of_work() as uow:
-        return await uow.organizations.hold(organization)
+        return await uow.organizations.find_for_update(organization)
 
 
 async def test_all_of_it_is_kept(store: Store) -> None:
@@ -72,7 +72,7 @@ async def test_all_of_it_is_kept(store: Store) -> None:
         updated_at=NOW + timedelta(days=4),
     )
     async with store.unit_of_work() as uow:
-        await uow.organizations.hold(organization.id)
+        await uow.organizations.find_for_update(organization.id)
         await uow.organizations.save(everything)
         await uow.commit()
     found = await held(store, organization.id)
@@ -89,7 +89,7 @@ async def test_saving_touches_neither_slug_nor_creation_nor_another(store: Store
     for organization in (one, other):
         await add(store, organization)
     async with store.unit_of_work() as uow:
-        await uow.organizations.hold(one.id)
+        await uow.organizations.find_for_update(one.id)
         await uow.organizations.save(replace(one, slug="changed", name="Changed", created_at=NOW - timedelta(days=9)))
         await uow.commit()
     rows = await store.query("select slug, name, created_at from organizations order by slug")
@@ -152,7 +152,7 @@ async def test_of_fifty_who_change_it_each_sees_what_the_one_before_did(store: S
 
     async def change() -> None:
         async with store.unit_of_work() as uow:
-            found = await uow.organizations.hold(organization.id)
+            found = await uow.organizations.find_for_update(organization.id)
             assert found is not None
             assert found.tier.id == found.organization.tier
             users = (found.organization.max_users or 0) + 1
@@ -177,7 +177,7 @@ async def test_a_caller_who_waits_for_one_that_is_being_deleted_finds_none(store
         found.append(await held(store, organization.id))
 
     async with store.unit_of_work() as uow:
-        await uow.organizations.hold(organization.id)
+        await uow.organizations.find_for_update(organization.id)
         await uow.organizations.delete(organization.id, NOW)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
@@ -191,7 +191,7 @@ async def test_what_refers_to_it_is_written_while_it_is_held(store: Store) -> No
     organization = acme(store)
     await add(store, organization)
     async with store.unit_of_work() as uow:
-        await uow.organizations.hold(organization.id)
+        await uow.organizations.find_for_update(organization.id)
         with trio.fail_after(PATIENCE):
             await store.query(
                 "insert into sessions (id, user_id, organization_id, created_at, last_seen_at, expires_at)"

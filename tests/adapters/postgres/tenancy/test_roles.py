@@ -39,8 +39,8 @@ async def test_a_role_is_kept_with_what_it_permits(store: Store) -> None:
     assert await lookup.list(acme) == [role]
     assert (await lookup.find(globex, role.id), await lookup.list(globex)) == (None, [])
     async with store.unit_of_work() as uow:
-        assert await uow.roles.hold(acme, role.id) == role
-        assert await uow.roles.hold(globex, role.id) is None
+        assert await uow.roles.find_for_update(acme, role.id) == role
+        assert await uow.roles.find_for_update(globex, role.id) is None
         assert (await uow.roles.count(acme), await uow.roles.count(globex)) == (1, 0)
 
 
@@ -106,7 +106,7 @@ async def test_nobody_is_given_a_role_that_is_being_deleted(store: Store) -> Non
             found.append(await uow.roles.assignable(acme, "auditor"))
 
     async with trio.open_nursery() as nursery, store.unit_of_work() as uow:
-        await uow.roles.hold(acme, role.id)
+        await uow.roles.find_for_update(acme, role.id)
         assert await uow.roles.delete(role.id)
         nursery.start_soon(look)
         await store.somebody_waits()
@@ -126,7 +126,7 @@ async def test_who_is_given_a_role_while_it_changes_is_given_what_it_has_become(
             found.append(await uow.roles.assignable(acme, "auditor"))
 
     async with trio.open_nursery() as nursery, store.unit_of_work() as uow:
-        await uow.roles.hold(acme, role.id)
+        await uow.roles.find_for_update(acme, role.id)
         await uow.roles.save(replace(role, permissions=frozenset({BILLS})))
         nursery.start_soon(look)
         await store.somebody_waits()
@@ -143,7 +143,7 @@ async def test_what_is_being_given_is_not_deleted_before_it_is_there(store: Stor
 
     async def delete() -> None:
         async with store.unit_of_work() as uow:
-            await uow.roles.hold(acme, role.id)
+            await uow.roles.find_for_update(acme, role.id)
             deleted.append(await uow.roles.delete(role.id))
             await uow.commit()
 
@@ -181,7 +181,7 @@ async def test_a_role_goes_with_its_relations_but_not_while_it_is_offered(store:
         {"id": role.id, "org": acme, "status": status},
     )
     async with store.unit_of_work() as uow:
-        await uow.roles.hold(acme, role.id)
+        await uow.roles.find_for_update(acme, role.id)
         assert await uow.roles.delete(role.id) == (status != "pending")
         assert await uow.roles.delete(RoleId(store.ids.new())) is False
         await uow.commit()

@@ -196,7 +196,7 @@ async def purge_beside_a_request(store: Store, remains: PostgresDeletedServices,
 
     async def request() -> None:
         async with store.unit_of_work() as uow:
-            await uow.subscriptions.hold(ServiceId(SHOP), user)
+            await uow.subscriptions.find_for_update(ServiceId(SHOP), user)
             await uow.commit()
         requested.set()
 
@@ -231,7 +231,7 @@ async def test_a_purge_and_somebody_who_goes_lock_subscriptions_in_one_order(
     async def go() -> None:
         async with store.unit_of_work() as uow:
             person = UserId(user["user_id"])
-            assert await uow.service_users.hold(ServiceId(SHOP), person)
+            assert await uow.service_users.find_for_update(ServiceId(SHOP), person)
             if goes == "leaves":
                 await uow.service_users.leave(ServiceId(SHOP), OrganizationId(ACME), person)
             else:

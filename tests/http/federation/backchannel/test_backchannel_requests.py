@@ -347,7 +347,7 @@ async def test_what_ends_between_the_yes_and_the_tokens(afar: Afar, end: str) ->
 async def test_changed_passwords_and_taken_back_consents_end_what_waits(afar: Afar) -> None:
     request = await afar.requested()
     async with afar.postern.foundation.unit_of_work() as uow:
-        await uow.accounts.hold(UserId(afar.ada.user))
+        await uow.accounts.lock_for_update(UserId(afar.ada.user))
         await uow.sessions.end_codes(UserId(afar.ada.user))
         await uow.commit()
     assert await afar.waiting() == []

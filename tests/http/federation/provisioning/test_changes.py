@@ -222,7 +222,7 @@ async def test_marks_that_a_killed_process_has_taken_are_taken_again(scene: Prov
     scene.people.change("update provisioning_connections set leased_until = null")
     (work,) = await scene.keeping.claim_due(10)
     async with scene.postern.foundation.unit_of_work() as uow:
-        assert await uow.provisioning_runs.hold(work, now + PROVISIONING_LEASE)
+        assert await uow.provisioning_runs.renew_lease(work, now + PROVISIONING_LEASE)
         assert list(await uow.provisioning_runs.take_marks(work, now, 100)) == [ada.user]
         await uow.commit()
     assert marked(scene) == set()

@@ -261,7 +261,7 @@ PLACES: Final = {
         *("far.page", "far.find", "far.read", "far.make", "far.change", "far.delete"),
         *("people.page", "people.people", "people.known", "people.to_delete", "people.ended_lately", "keyring.open", "runs.find"),
         *("pace.turn", "pace.breathe", "pace.together"),
-        *("kept runs.hold", "kept runs.begin", "kept runs.name", "kept runs.save", "kept runs.settle", "kept runs.note_exchanges"),
+        *("kept runs.renew_lease", "kept runs.begin", "kept runs.name", "kept runs.save", "kept runs.settle", "kept runs.note_exchanges"),
         *("kept people.save", "kept people.gone", "kept people.delay"),
     },
     "changes": {

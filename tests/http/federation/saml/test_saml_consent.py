@@ -553,7 +553,7 @@ async def test_what_is_taken_back_on_the_way_gets_no_assertion(provider: Providi
         answers.append(await browser.request("GET", asking()))
 
     async with trio.open_nursery() as nursery, provider.postern.foundation.unit_of_work() as uow:
-        await uow.accounts.hold(UserId(ada.user))
+        await uow.accounts.lock_for_update(UserId(ada.user))
         assert await uow.consents.revoke(UserId(ada.user), ServiceId(provider.app.id)) is not None
         nursery.start_soon(go)
         await provider.people.somebody_waits()
@@ -575,7 +575,7 @@ async def test_whose_membership_ends_on_the_way_needs_a_consent(provider: Provid
         answers.append(await browser.request("GET", asking()))
 
     async with trio.open_nursery() as nursery, provider.postern.foundation.unit_of_work() as uow:
-        await uow.accounts.hold(UserId(member.user))
+        await uow.accounts.lock_for_update(UserId(member.user))
         assert await uow.members.remove(OrganizationId(provider.acme.id), UserId(member.user))
         nursery.start_soon(go)
         await provider.people.somebody_waits()

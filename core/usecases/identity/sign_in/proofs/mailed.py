@@ -76,7 +76,7 @@ class SignInLinks(Frozen):
                 raise BadRequest(f"{email} is not a platform owner")
             if account.deactivated_at is not None:
                 raise BadRequest("The account is deactivated; activate it first")
-            await uow.accounts.hold(account.id)
+            await uow.accounts.lock_for_update(account.id)
             await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.SIGN_IN, account.id, account.email, now))
             personal = {"operator": operator} if operator else {}
             await uow.record(Event("security.sign_in_link.created", SYSTEM, Target("user", str(account.id)), personal=personal))

@@ -277,7 +277,7 @@ class UpstreamProofs(Frozen):
         if stated is None or stated.key != account.email.key or not met.account_domain_is_theirs:
             return named
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(account.id)
+            await uow.accounts.lock_for_update(account.id)
             await uow.identities.vouch(vouched.upstream.key, account)
             await uow.commit()
         return replace(named, account=replace(account, address_vouched_by=voucher))
@@ -291,12 +291,12 @@ class UpstreamProofs(Frozen):
         """
         user, identity = named.account.id, self.linked.of(named.account.id, vouched)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=self.system.clock.now()))
             if confirmed is None or confirmed.account != named.account:
                 return None
             if replaces:
-                held = await uow.identities.hold(user, vouched.upstream.key)
+                held = await uow.identities.find_for_update(user, vouched.upstream.key)
                 if held is None or not is_elsewhere(held.identity.email, named.account):
                     return None
                 other = held.identity
@@ -319,7 +319,7 @@ class UpstreamProofs(Frozen):
         user, identity = named.account.id, self.linked.of(named.account.id, vouched)
         actor = client.actor(user)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold(user)
+            await uow.accounts.lock_for_update(user)
             now = self.system.clock.now()
             voucher = _voucher(vouched)
             if not await uow.identities.reclaim(user, email, now, by=voucher):
