@@ -29,9 +29,9 @@ from adapters.postgres.identity.proofs.flows import FlowRows
 from adapters.postgres.identity.proofs.login_events import LoginEventRows
 from adapters.postgres.identity.proofs.mailed_tokens import MailedTokenRows, SignInLinkRows
 from adapters.postgres.identity.proofs.sign_in import SignInRows
-from adapters.postgres.identity.realms import ProviderOutageRows
 from adapters.postgres.identity.registering import MailBudgetRows
 from adapters.postgres.identity.sessions.sessions import BrowserSessionRows, ImpersonationRows, SessionRows
+from adapters.postgres.identity.sign_in_domains import ProviderOutageRows
 from adapters.postgres.identity.terms import TermsRows
 from adapters.postgres.identity.upstream.connections import ConnectionTestRows, DirectorySessionRows
 from adapters.postgres.identity.upstream.identities import IdentityRows, NewcomerRows, VouchedAccountRows

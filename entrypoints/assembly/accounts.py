@@ -18,10 +18,10 @@ from adapters.postgres.identity.accounts import PostgresAccountSummaries
 from adapters.postgres.identity.factors.mfa import MfaRows
 from adapters.postgres.identity.proofs.account_passwords import PostgresForeignHashes, PostgresPasswordStandings, PostgresPuzzles
 from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations, PostgresProofs
-from adapters.postgres.identity.realms import PostgresRealmProviders, PostgresRealms
 from adapters.postgres.identity.registering import PostgresRegistrationRules
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
 from adapters.postgres.identity.sessions.sessions import PostgresOwnSessions
+from adapters.postgres.identity.sign_in_domains import PostgresSignInDomainProviders, PostgresSignInDomains
 from adapters.postgres.identity.upstream.connections import PostgresConnections, PostgresPostedAnswers
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.postgres.statements import Statements
@@ -42,9 +42,9 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.guards.guesses import Guesses
 from core.usecases.identity.guards.puzzles import Widgets
 from core.usecases.identity.login_events import LoginEvents
-from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.registering import Registrations
 from core.usecases.identity.sign_in.proofs.password import BreachesAtSignIn, KnownPasswords, PasswordProofs
+from core.usecases.identity.sign_in_domains import SignInDomains
 from core.usecases.identity.upstream.further_sign_ins import NewcomerWords
 from core.usecases.identity.upstream.identities import LinkedIdentities
 from core.usecases.identity.upstream.journeys import Journeys
@@ -88,7 +88,7 @@ def assemble_known_passwords(settings: Settings, foundation: Foundation) -> Know
 
 class UpstreamParts(Frozen, kw_only=True):
     providers: UpstreamProviders
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     lookup: PostgresUpstreamSignIn
     connection_lookup: PostgresConnections
     connection_recorder: ConnectionExchangeWriter
@@ -109,9 +109,9 @@ def assemble_upstream(settings: Settings, foundation: Foundation) -> UpstreamPar
     recorder = ConnectionExchangeWriter(connections, foundation.metrics, spread=foundation.secrets.spread)
     return UpstreamParts(
         providers=providers,
-        realms=HomeRealms(
-            PostgresRealms(pool),
-            PostgresRealmProviders(pool, clock, configured=with_client(installed)),
+        sign_in_domains=SignInDomains(
+            PostgresSignInDomains(pool),
+            PostgresSignInDomainProviders(pool, clock, configured=with_client(installed)),
             ProviderLooks(outages, foundation.upstreams, {one.value: known.endpoints for one, known in installed.items()}),
         ),
         lookup=lookup,
@@ -197,7 +197,7 @@ def own_of_sign_ins(
         passwords,
         devices=traces.devices,
         login_events=traces.login_events,
-        realms=upstream.realms,
+        sign_in_domains=upstream.sign_in_domains,
         familiar=familiar,
         breaches=BreachesAtSignIn(
             unit_of_work=new_unit_of_work,

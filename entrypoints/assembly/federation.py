@@ -285,7 +285,7 @@ def _shared(settings: Settings, foundation: Foundation, identity: Identity, appl
         "encounters": applications.encounters,
         "flows": identity.flows,
         "hooks": identity.hook_asking,
-        "realms": identity.realms,
+        "sign_in_domains": identity.sign_in_domains,
         "recorder": identity.connection_recorder,
         "resources": applications.resources,
         "sessions": identity.sessions,

@@ -27,7 +27,6 @@ from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.privacy import Declining, Privacy
 from core.usecases.identity.profiles import Pictures, Profiles
-from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import MailedProofs, Reauthentication
 from core.usecases.identity.registering import MailBudgets, Registrations
 from core.usecases.identity.risk import InstallationWayBack
@@ -37,6 +36,7 @@ from core.usecases.identity.sign_in.landings import BrowserSessions, PasskeyOffe
 from core.usecases.identity.sign_in.proofs.mailed import NewcomerProofs, SignInLinks
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
 from core.usecases.identity.sign_in.proofs.upstream import UpstreamProofs
+from core.usecases.identity.sign_in_domains import SignInDomains
 from core.usecases.identity.terms import TermsOfPeople
 from core.usecases.identity.upstream.further_sign_ins import PostedAnswers
 from core.usecases.identity.upstream.identities import Identities, LinkRequests
@@ -92,7 +92,7 @@ class Identity(Frozen, kw_only=True):
     own_sessions: OwnSessions
     presence: PresenceWriter[SessionId]
     impersonations: Impersonations
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     joining: JoinByDomain
     admission: Admission
     hook_asking: HookAsking

@@ -97,7 +97,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
             "session_lookup": PostgresOwnSessions(pool),
             "mfa": identity.mfa,
             "locks": identity.account_locks,
-            "realms": identity.realms,
+            "sign_in_domains": identity.sign_in_domains,
         },
         "analytics": {"lookup": PostgresAnalytics(pool), "turns": FairTurns()},
         "todos": {"lookup": PostgresTodos(pool)},

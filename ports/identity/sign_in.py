@@ -28,11 +28,11 @@ from core.domain.identity.login_events import LoginEvent, OwnLogin
 from core.domain.identity.mfa import Guess, MfaEvent, MfaSecret, Preauthentication, SecondFactorStatus
 from core.domain.identity.passkeys import Assertion, Passkey, PasskeyRegistration, ReadAssertion, ReadRegistration, RelyingParty
 from core.domain.identity.proofs import Standing
-from core.domain.identity.realms import Realm, RealmProvider
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.risk_policies.policies import Decided
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import Attempt, Confirmed, Destination, LastLook, NamedAccount, ServiceName, Tries
+from core.domain.identity.sign_in_domains import SignInDomain, SignInDomainProvider
 from core.domain.mail import Email
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor
@@ -517,25 +517,25 @@ class ProofLookup(Protocol):
         """None when this person has no such session, or it was revoked."""
 
 
-class RealmLookup(Protocol):
+class SignInDomainLookup(Protocol):
     """Each method is one statement and one round trip, outside any unit of work."""
 
-    async def find(self, domain: str) -> Realm | None:
-        """The realm of the active organization that has proved the domain. None when no organization decides on the domain."""
+    async def find(self, domain: str) -> SignInDomain | None:
+        """The sign-in domain of the active organization that has proved the domain. None when no organization decides on the domain."""
 
-    async def of_user(self, user: UserId, domain: str) -> Realm | None:
+    async def of_user(self, user: UserId, domain: str) -> SignInDomain | None:
         """As `find`, and whether this person could become a member by the domain."""
 
 
-class RealmProviders(Protocol):
+class SignInDomainProviders(Protocol):
     """One statement and one round trip, outside any unit of work."""
 
-    async def find(self, realm: Realm) -> RealmProvider | None:
-        """The provider that the realm names. None when it names none, or names one that is not there."""
+    async def find(self, sign_in_domain: SignInDomain) -> SignInDomainProvider | None:
+        """The provider that the sign-in domain names. None when it names none, or names one that is not there."""
 
 
 class ProviderOutageStore(Protocol):
-    """All methods need a unit of work. Callers of a provider report here, under the name that `Realm.provider` has for it."""
+    """All methods need a unit of work. Callers of a provider report here, under the name that `SignInDomain.provider` has for it."""
 
     async def failed(self, provider: str, at: datetime) -> None:
         """The provider could not be reached, or answered that it is down (5xx). An answer about a sign-in is no failure."""

@@ -15,7 +15,7 @@ from adapters.crypto.passwords import Argon2Passwords
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres import branding, rate_limits
 from adapters.postgres.driver.connection import TripCounter, round_trips
-from adapters.postgres.identity import realms
+from adapters.postgres.identity import sign_in_domains
 from adapters.postgres.identity.proofs import sign_in
 from adapters.postgres.statements import Transaction
 from core.domain.identity.account_mails import AccountMail, AskedMail
@@ -295,7 +295,7 @@ async def test_where_people_sign_in_at_a_provider_everybody_is_turned_away_by_th
         done.append("look at the provider")
 
     monkeypatch.setattr(postern.foundation.upstreams, "look", looked)
-    for where, name in ((Transaction, "tell"), (Transaction, "ask"), (sign_in, "ask"), (realms, "ask")):
+    for where, name in ((Transaction, "tell"), (Transaction, "ask"), (sign_in, "ask"), (sign_in_domains, "ask")):
         _record(monkeypatch, where, name, done)
     _count_awaited(monkeypatch, type(postern.identity.passwords), "examine", done)
     answers, worked, trips = {}, {}, {}
@@ -321,7 +321,7 @@ async def test_the_lookup_of_a_domain_tells_nothing_of_an_address(
         route(people, Tenants(postern, people).add("acme"), "example.org")
     client, known = unlimited(postern), addresses["verified"]
     statements: list[str] = []
-    _record(monkeypatch, realms, "ask", statements)
+    _record(monkeypatch, sign_in_domains, "ask", statements)
     of_known, of_unknown = list[float](), list[float]()
     for number in range(500):
         ran, answers = {}, {}

@@ -13,7 +13,7 @@ from adapters.postgres.locks import DOMAINS, NAMESPACE
 from adapters.postgres.statements import Statements, Transaction, first, first_made, only
 from adapters.postgres.tenancy.members import owners
 from core.domain.identifiers import DomainId, OrganizationId, UpstreamProviderId
-from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.sign_in_domains import LoginPolicy
 from core.domain.identity.upstream.providers import Provider
 from core.domain.tenancy.domains import NO_PROVIDER, Domain, DomainRoute, JoinPolicy, NamedProvider
 from core.frozen import Frozen

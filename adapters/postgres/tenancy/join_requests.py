@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.branding import branded, bring, dress_of
 from adapters.postgres.columns import Columns, IdRow, storable_text
 from adapters.postgres.identity.accounts import ACCOUNT
-from adapters.postgres.identity.realms import awaits_role, was_turned_away
+from adapters.postgres.identity.sign_in_domains import awaits_role, was_turned_away
 from adapters.postgres.statements import OnStatements, first
 from adapters.postgres.tenancy.members import administrators
 from core.domain.identifiers import JoinRequestId, OrganizationId, UserId

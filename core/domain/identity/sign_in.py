@@ -21,10 +21,10 @@ from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mfa import MfaMethod
 from core.domain.identity.passkeys import KEY_METHODS
 from core.domain.identity.passwords import AtSignIn
-from core.domain.identity.realms import Realm
 from core.domain.identity.risk import Knowledge, Sighting
 from core.domain.identity.risk_policies.verdicts import AskedRules
 from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
+from core.domain.identity.sign_in_domains import SignInDomain
 from core.domain.identity.terms import PendingTerms
 from core.domain.key_proofs import KeyThumbprint, lacks_key
 from core.domain.mail import Email
@@ -143,8 +143,9 @@ class Attempt(Frozen):
     named: NamedAccount | None
     destination: Destination | None = None
     """None when the request names no service, or when no service has that name."""
-    realm: Realm | None = None
-    """The realm of the address's domain. It does not depend on `named`, except for whether the person could become a member by the realm.
+    sign_in_domain: SignInDomain | None = None
+    """The sign-in domain of the address's domain. It does not depend on `named`, except for whether the person could become a member by the
+    sign-in domain.
     """
     pressure: float = 0.0
     """How many times as many failures as are usual came from the places that the look asked for. 0 in quiet times."""

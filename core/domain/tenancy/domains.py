@@ -16,8 +16,8 @@ from uuid import UUID
 from core.domain.errors import BadRequest
 from core.domain.formats import Json
 from core.domain.identifiers import DomainId, OrganizationId, UpstreamProviderId
-from core.domain.identity.realms import LoginPolicy
 from core.domain.identity.registering import FREE_MAIL
+from core.domain.identity.sign_in_domains import LoginPolicy
 from core.domain.identity.upstream.providers import Provider
 from core.domain.outbound import NotADestination, OutboundDestination, address_of, destination, host
 from core.domain.record.events import SYSTEM, Actor, Event, Target, differences

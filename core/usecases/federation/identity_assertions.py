@@ -22,9 +22,9 @@ from core.domain.federation.oauth.refusals import UnauthorizedClient
 from core.domain.identifiers import IdentityId, SessionId, UpstreamProviderId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client
-from core.domain.identity.realms import ProviderRequired, Word
 from core.domain.identity.sessions import Session, resource_claims
 from core.domain.identity.sign_in import LastLook, open_context
+from core.domain.identity.sign_in_domains import ProviderRequired, Word
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identity_assertions import (
     SESSION_LASTS,
@@ -54,8 +54,8 @@ from core.domain.tenancy.members import Member
 from core.domain.tokens import TokenAudience
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sessions import Sessions
+from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.crypto import TokenSigner
 from ports.federation.oauth import ClientLookup, ResourceLookup
 from ports.identity.upstream import AssertionSignatures, ConnectionRecorder, IssuingConnections, UpstreamLookup, UpstreamProtocols
@@ -95,7 +95,7 @@ class IdentityAssertions(Frozen):
     clients: ClientLookup
     resources: ResourceLookup
     devices: Devices
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     sessions: Sessions
     signer: TokenSigner
     recorder: ConnectionRecorder
@@ -190,12 +190,12 @@ class IdentityAssertions(Frozen):
 
     async def _require_way(self, account: Account, connection: IssuingConnection) -> None:
         """The rules of the organization that owns the domain of the address, as at every sign-in."""
-        realm = await self.realms.of(account)
-        if realm is None:
+        sign_in_domain = await self.sign_in_domains.of(account)
+        if sign_in_domain is None:
             return
         word = Word(provider=str(connection.id))
         try:
-            await self.realms.require(realm, word, is_platform_owner=account.is_platform_owner)
+            await self.sign_in_domains.require(sign_in_domain, word, is_platform_owner=account.is_platform_owner)
         except ProviderRequired:
             raise IdentityAssertionRefusal(IdentityAssertionFault.DOMAIN) from None
 

@@ -36,8 +36,8 @@ from core.domain.identity.sign_in import account_key, service_named
 from core.domain.mail import Email
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace
-from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.registering import MailBudgets
+from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.crypto import ServerSecrets
 from ports.mail import MailTemplates
 from ports.system import Clock, SharedBuckets, System
@@ -94,7 +94,7 @@ class AccountMails(Frozen):
     brandings: Brandings
     templates: MailTemplates
     links: Links
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     buckets: SharedBuckets
     system: System
     server_secrets: ServerSecrets
@@ -115,7 +115,7 @@ class AccountMails(Frozen):
             permitted = kind is not AccountMail.SIGN_IN_LINK or await uow.sign_in_links.are_permitted(user)
         # The answer depends on the domain alone, so the question is the same for every address of the domain.
         signs_in = kind is AccountMail.SIGN_IN_LINK
-        if kind.opens_a_way_of_ours and await self.realms.closes_links(email, account, signs_in=signs_in):
+        if kind.opens_a_way_of_ours and await self.sign_in_domains.closes_links(email, account, signs_in=signs_in):
             permitted = False
         is_due = account is not None and permitted and kind.is_due(account, asked.asked_at)
         if not await self._has_turn(asked, known=is_due) or await self.buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:

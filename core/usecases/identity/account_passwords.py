@@ -12,8 +12,8 @@ from core.domain.identity.account_locks import FactorWouldEnd, account_unlocked,
 from core.domain.identity.account_mails import CHOOSES_PASSWORD, MailedToken, refusal_of
 from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, PasswordChosen, opened_by_proof
 from core.domain.identity.passwords import STRANGER, PasswordStanding, require_acceptable
-from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.sign_in import Priority
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.identity.upstream.claims import AddedWay
 from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
@@ -21,7 +21,7 @@ from core.domain.secrets import Password, Token
 from core.domain.services.user_keys import HeldUserKey, PlacedUserKey, named_keys
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_endings import end_access, end_added_way, end_second_factor, end_user_keys, hand_over, require_living
-from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.crypto import BreachedPasswords, CommonPasswords, PasswordHasher
 from ports.identity.accounts import ForeignHashStore, PasswordCounts, PasswordStandings
 from ports.mail import MailTemplates
@@ -81,7 +81,7 @@ class AccountPasswords(Frozen):
     rules: PasswordRules
     passwords: PasswordHasher
     standings: PasswordStandings
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     templates: MailTemplates
     buckets: SharedBuckets
     clock: Clock
@@ -247,10 +247,10 @@ class AccountPasswords(Frozen):
             found = await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD)
         if found is None or not found.is_usable(self.clock.now()):
             raise refusal_of(found)
-        if await self.realms.requires_provider(found.email):
+        if await self.sign_in_domains.requires_provider(found.email):
             async with self.unit_of_work() as uow:
                 account = await uow.accounts.find(found.email)
-            if await self.realms.closes_links(found.email, account):
+            if await self.sign_in_domains.closes_links(found.email, account):
                 raise ProviderRequired
         return found
 

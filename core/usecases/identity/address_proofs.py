@@ -24,8 +24,8 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
 from core.domain.identity.privacy import forget_job
-from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.sign_in import Priority
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.identity.upstream.claims import AddedKind, AddedWay
 from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
@@ -35,9 +35,9 @@ from core.usecases.identity.account_endings import end_access, end_added_way, en
 from core.usecases.identity.account_mails import MailedCodes
 from core.usecases.identity.account_passwords import PasswordRules
 from core.usecases.identity.accounts import Accounts
-from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.password import Checked, PasswordProofs
 from core.usecases.identity.sign_in.proofs.proof import CHANGED, WRONG_PASSWORD
+from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.crypto import PasswordHasher
 from ports.identity.upstream import VouchedAccountStore
 from ports.system import System
@@ -54,7 +54,7 @@ class AddressProofs(Frozen):
     rules: PasswordRules
     passwords: PasswordHasher
     vouched_accounts: VouchedAccountStore
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     system: System
 
     async def look(self, token: Token, browser: Token | None, caller: Caller | None = None, *, refusing: bool = False) -> Doubt:
@@ -225,7 +225,7 @@ class AddressProofs(Frozen):
                 await end_added_way(uow, one, link.user, actor)
 
     async def _require_passwords(self, link: MailedToken) -> None:
-        if await self.realms.requires_provider(link.email):
+        if await self.sign_in_domains.requires_provider(link.email):
             raise ProviderRequired
 
 

@@ -35,10 +35,10 @@ from core.usecases.identity.account_mails import CODES
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mfa import BesidePasskeys, Mfa
-from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
 from core.usecases.identity.sign_in.proofs.password import PasswordProofs
 from core.usecases.identity.sign_in.proofs.proof import WRONG_PASSWORD
+from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.crypto import ServerSecrets
 from ports.identity.sign_in import ProofLookup
 from ports.mail import MailTemplates
@@ -76,7 +76,7 @@ class Reauthentication(Frozen):
     mfa: Mfa
     devices: Devices
     login_events: LoginEvents
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     metrics: Metrics
     clock: Clock
     window: timedelta
@@ -160,7 +160,7 @@ class Reauthentication(Frozen):
             return await change(True)
 
     async def _takes_passwords(self, caller: Caller) -> bool:
-        return caller.is_platform_owner or not await self.realms.requires_provider(caller.email)
+        return caller.is_platform_owner or not await self.sign_in_domains.requires_provider(caller.email)
 
     async def _standing(self, caller: Caller) -> Standing:
         standing = await self.lookup.find(caller.session, caller.user)

@@ -40,7 +40,7 @@ from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_endings import AccountLocks, end_access_counting, hand_over_counting
 from core.usecases.identity.mfa import Mfa
-from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.identity.sessions import OwnSessionLookup
 from ports.jobs import Turns
 from ports.mail import MailTemplates
@@ -83,7 +83,7 @@ class AccountAdministration(Frozen):
     session_lookup: OwnSessionLookup
     mfa: Mfa
     locks: AccountLocks
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     templates: MailTemplates
     links: Links
     system: System
@@ -164,7 +164,7 @@ class AccountAdministration(Frozen):
         An authenticator app stays, because an app alone lets nobody in. A deactivated account loses the same, but gets no link. A locked
         one gets a link, which opens it. The owner gets a mail.
         """
-        requires_provider = await self.realms.requires_provider(await self._address(who, by))
+        requires_provider = await self.sign_in_domains.requires_provider(await self._address(who, by))
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             account = await _find(uow, who, by)

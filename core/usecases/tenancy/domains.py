@@ -8,7 +8,7 @@ import structlog
 
 from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import DomainId
-from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.sign_in_domains import LoginPolicy
 from core.domain.identity.upstream.providers import Provider
 from core.domain.outbound import OutboundDestination
 from core.domain.record.events import Actor, Event

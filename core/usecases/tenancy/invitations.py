@@ -223,7 +223,7 @@ class Invitations(Frozen):
         """Whether the invited person chooses a password on the page that accepts. For people who sign in at a provider, a password would be
         of no use.
         """
-        return offer.chooses_password and not await self.passwords.realms.requires_provider(offer.invitation.email)
+        return offer.chooses_password and not await self.passwords.sign_in_domains.requires_provider(offer.invitation.email)
 
     async def accept_with_password(self, token: Token, password: FittingPassword, actor: Actor, *, name: str = "") -> None:
         """Does what `accept` does, and sets the account's first password, in one unit of work. Only for the token that our own mail server

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from adapters.ldap.messages import SEQUENCE, encoded, integer, octets
-from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.sign_in_domains import LoginPolicy
 from ops.browser.page_reader import PageReader
 from tests.http.ldap.scene import PASSWORD, LdapScene
 from tests.http.routing import route

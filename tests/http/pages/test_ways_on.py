@@ -4,7 +4,7 @@ import pytest
 
 from core.domain.errors import BadRequest, Conflict, Forbidden, MethodNotAllowed, NotFound, Refusal, Unauthorized
 from core.domain.identity.account_mails import LinkRefused
-from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.languages import DEFAULT, Language
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.sign_in_domains import LoginPolicy
 from ops.browser.page_reader import PageReader
 from tests.http.ldap.scene import PASSWORD, LdapScene
 from tests.http.people import BASE_URL

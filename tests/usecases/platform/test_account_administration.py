@@ -452,7 +452,7 @@ async def test_people_who_sign_in_at_a_provider_get_no_link(
     async def required(_email: Email) -> bool:
         return True
 
-    answer_by(monkeypatch, installation.postern.identity.realms, "requires_provider", required)
+    answer_by(monkeypatch, installation.postern.identity.sign_in_domains, "requires_provider", required)
     installation.add_ways_in(user)
     reset = await installation.administration.reset_password(ADA, OPERATOR, by_mail=True)
     assert (reset.link, reset.ended.passkeys) == (None, 2)

@@ -24,8 +24,8 @@ from adapters.postgres.identity.privacy.forgetting import holding_by_use
 from adapters.postgres.identity.proofs.account_passwords import PRESSURE, pressure_parameters
 from adapters.postgres.identity.proofs.login_events import asked_rules
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.realms import COULD_JOIN, IS_REALM, OF_REALM, REALMS, RealmRow
 from adapters.postgres.identity.sessions.parts import SUBSCRIPTION_STATE, has_hooks, subscription_state, tells_more
+from adapters.postgres.identity.sign_in_domains import COULD_JOIN, IS_SIGN_IN_DOMAIN, OF_SIGN_IN_DOMAIN, SIGN_IN_DOMAINS, SignInDomainRow
 from adapters.postgres.identity.terms import pending_terms
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, TAKEN, give_back
@@ -96,7 +96,7 @@ def destination_of(columns: dict[str, Any]) -> Destination | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Attempt(DestinationRow, RealmRow):
+class _Attempt(DestinationRow, SignInDomainRow):
     limit_name: str
     key: str
     wait: float
@@ -117,7 +117,7 @@ class _Attempt(DestinationRow, RealmRow):
 
     def attempt(self) -> Attempt:
         limit = TRIES_FROM_DEVICE if self.limit_name == TRIES_FROM_DEVICE.name else TRIES_FROM_ANYWHERE
-        return Attempt(Tries(limit, self.key, self.wait), self._named_account(), self.destination(), self.realm(), self.pressure)
+        return Attempt(Tries(limit, self.key, self.wait), self._named_account(), self.destination(), self.sign_in_domain(), self.pressure)
 
     def _named_account(self) -> NamedAccount | None:
         if self.id is None or self.email is None or self.created_at is None:
@@ -353,7 +353,7 @@ _FOUND_BY: Final[Mapping[LiteralString, LiteralString]] = {
 _TYPES: Final[Sequence[LiteralString]] = ("uuid", "text", "boolean", "timestamptz", "timestamptz", "timestamptz", "text", "text")
 _ACCOUNT: Final[Mapping[LiteralString, LiteralString]] = dict(zip(ACCOUNT.columns.values(), _TYPES, strict=True))
 _OF_USERS: Final[LiteralString] = ", ".join(f"users.{name}" for name in _ACCOUNT)
-_REALM: Final[Mapping[LiteralString, LiteralString]] = {
+_SIGN_IN_DOMAIN: Final[Mapping[LiteralString, LiteralString]] = {
     "realm_organization_id": "uuid",
     "realm_organization_slug": "text",
     "realm_policy": "text",
@@ -370,7 +370,7 @@ _DESTINATION: Final[Mapping[LiteralString, LiteralString]] = {
     "binds_tokens": "boolean",
 }
 _DESTINATION_COLUMNS: Final[LiteralString] = ", ".join(_DESTINATION)
-_SET_REALM: Final[LiteralString] = "\n        ".join(f"{name} := realms.{name};" for name in _REALM)
+_SET_SIGN_IN_DOMAIN: Final[LiteralString] = "\n        ".join(f"{name} := realms.{name};" for name in _SIGN_IN_DOMAIN)
 _SET_ACCOUNT: Final[LiteralString] = "\n    ".join(f"{name} := users.{name};" for name in (*_ACCOUNT, "password_hash"))
 
 # No account has this id.
@@ -397,7 +397,7 @@ FIND_ATTEMPT: Final = Function(
         "knowledge": "jsonb",
         "breached_at_sign_in": "text",
         "pressure": "double precision",
-        **_REALM,
+        **_SIGN_IN_DOMAIN,
         "realm_joins": "boolean",
         **_DESTINATION,
         "may_know_of_failures": "boolean",
@@ -438,12 +438,12 @@ FIND_ATTEMPT: Final = Function(
         pressure := {PRESSURE.strip()};
     end if;
 
-    select realms.*, {OF_REALM.strip()}
+    select realms.*, {OF_SIGN_IN_DOMAIN.strip()}
       into realms
-      from {REALMS.strip()}
-     where {IS_REALM};
+      from {SIGN_IN_DOMAINS.strip()}
+     where {IS_SIGN_IN_DOMAIN};
     if found then
-        {_SET_REALM}
+        {_SET_SIGN_IN_DOMAIN}
         realm_joins := {COULD_JOIN.strip()};
     end if;
 

@@ -12,8 +12,8 @@ from adapters.postgres.identity.addresses import proved_domains
 from adapters.postgres.identity.factors.mfa import FIRST_KNOWLEDGE, has_second_factor, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.proofs.flows import ADD_FLOW, FlowRow, flow_columns, flow_parameters
 from adapters.postgres.identity.proofs.sign_in import KNOWN_TO_APPLICATION, application_parameters
-from adapters.postgres.identity.realms import JOIN_REALM, REALM_AND_CLIENT, RealmRow
 from adapters.postgres.identity.sessions.parts import IS_LIVE
+from adapters.postgres.identity.sign_in_domains import JOIN_SIGN_IN_DOMAIN, SIGN_IN_DOMAIN_AND_CLIENT, SignInDomainRow
 from adapters.postgres.identity.upstream.identities import FURTHER_IS_ON, naming_parameters
 from adapters.postgres.identity.upstream.ways import OwnRow, Parts, WayRow, of_each_kind, own, provider_parameters
 from adapters.postgres.statements import OnPool, ask, first, first_made, only
@@ -133,7 +133,7 @@ def place_parameters(provider: str, place: ServicePlace) -> Mapping[str, Any]:
         **values_of(place),
         "organization": storable_text(place.organization),
         "service_slug": storable_text(place.service_slug),
-        "realm": storable_text(place.realm),
+        "realm": storable_text(place.sign_in_domain),
     }
 
 
@@ -159,7 +159,7 @@ def _keep_state(parts: Parts) -> LiteralString:
              insert into oauth_states (digest, browser_digest, provider, flow_id, user_id, session_id, asked_in, client_id, realm_id,
                                        asked_consent, tests, created_at, expires_at)
              select %(digest)s, %(browser_digest)s, %(provider)s, %(flow)s, %(user)s, %(session)s, %(asked_in)s, {parts.client},
-                    {parts.realm}, %(asks_consent)s, %(tests)s, %(created_at)s, %(expires_at)s
+                    {parts.sign_in_domain}, %(asks_consent)s, %(tests)s, %(created_at)s, %(expires_at)s
                from way
               where {parts.client} is not null
                 and (%(flow)s::uuid is null or %(organization)s::text = '' or way.organization_id is not null)
@@ -261,12 +261,12 @@ class _Met:
         may_know_of_failures: bool = False,
         proved_domains: list[str] | None = None,
         vouches_as: list[str] | None = None,
-        **account_and_realm: Any,
+        **account_and_sign_in_domain: Any,
     ) -> None:
-        realm = {name: account_and_realm.pop(name) for name in _REALM}
+        sign_in_domain = {name: account_and_sign_in_domain.pop(name) for name in _SIGN_IN_DOMAIN}
         named = None
         if id is not None:
-            account = ACCOUNT.row(id=id, **account_and_realm)
+            account = ACCOUNT.row(id=id, **account_and_sign_in_domain)
             named = NamedAccount(account, password_hash, mfa_enabled, knowledge_of(knowledge), may_know_of_failures)
         connected = identity_id is not None
         proved = frozenset(proved_domains or ())
@@ -280,11 +280,11 @@ class _Met:
             asserted_domain_is_theirs=stated_domain in proved,
             account_domain_is_theirs=named is not None and mail_domain(named.account.email) in proved,
             vouches_as=frozenset(voucher for text in vouches_as or () if (voucher := Voucher.of(text)) is not None),
-            realm=RealmRow(**realm).realm(),
+            sign_in_domain=SignInDomainRow(**sign_in_domain).sign_in_domain(),
         )
 
 
-_REALM: Final = tuple(field.name for field in fields(RealmRow))
+_SIGN_IN_DOMAIN: Final = tuple(field.name for field in fields(SignInDomainRow))
 
 
 class _OwnBySlug(OwnRow, kw_only=True):
@@ -412,7 +412,7 @@ def _meet(*, with_token: bool, origin: ProviderOrigin, for_application: bool) ->
          ) as other_stated,
          %(mail_domain)s::text as stated_domain {proved},
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
-         {REALM_AND_CLIENT}
+         {SIGN_IN_DOMAIN_AND_CLIENT}
          {KNOWN_TO_APPLICATION if for_application else ""}
     from (values (true)) as this (word)
     left join identities
@@ -423,7 +423,7 @@ def _meet(*, with_token: bool, origin: ProviderOrigin, for_application: bool) ->
                   %(user)s::uuid,
                   (select named.id from users as named where named.email_key = %(email_key)s)
               )
-    {JOIN_REALM}
+    {JOIN_SIGN_IN_DOMAIN}
 """
 
 

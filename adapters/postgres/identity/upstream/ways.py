@@ -133,7 +133,7 @@ class WayRow(Frozen, kw_only=True):
             service_scopes=tuple(self.service_scopes or ()),
             is_lent=self.is_lent,
             redirect_uri=next(iter(self.redirect_uris or ()), ""),
-            realm=None if self.realm_id is None else OrganizationId(self.realm_id),
+            sign_in_domain=None if self.realm_id is None else OrganizationId(self.realm_id),
             is_away=self.is_away,
             falls_back=self.falls_back,
         )
@@ -190,7 +190,7 @@ class Parts(Frozen):
     """Columns of a statement that reads `places`."""
     client: LiteralString
     """An expression on such a row, which must be called `way`: the id of the client at the provider, or null without a client."""
-    realm: LiteralString
+    sign_in_domain: LiteralString
     """An expression on such a row: the organization that leads people of its domain to the provider."""
     places: Callable[[LiteralString, LiteralString, LiteralString], LiteralString]
     """Makes the joins that follow the first table of a `from`. The arguments are three conditions: on the organization, on the service, and
@@ -246,12 +246,12 @@ _TO_OWN: Final[LiteralString] = f"""{_PLACE}, exists ({_FALLS_BACK} and domain_r
            providers.certificate as provider_certificate, providers.second_factor_values as provider_factors"""
 
 
-def _places_of_three(home: LiteralString, service: LiteralString, realm: LiteralString) -> LiteralString:
+def _places_of_three(home: LiteralString, service: LiteralString, sign_in_domain: LiteralString) -> LiteralString:
     """If an organization leads people of its domain to the provider, that organization's client is used, wherever the people are going."""
     return f"""
       left join organizations as homes on {home} and homes.status = 'active'
       left join organizations as realms
-             on {realm} and realms.status = 'active'
+             on {sign_in_domain} and realms.status = 'active'
             and exists (
                     select
                       from domain_routes
@@ -264,7 +264,7 @@ def _places_of_three(home: LiteralString, service: LiteralString, realm: Literal
 """
 
 
-def _places_of_own(home: LiteralString, service: LiteralString, _realm: LiteralString) -> LiteralString:
+def _places_of_own(home: LiteralString, service: LiteralString, _sign_in_domain: LiteralString) -> LiteralString:
     """The provider counts on the platform and in flows of its organization. If a proved domain leads to the provider, the provider counts
     in all other flows, too. The provider must be on, and its organization active.
     """
@@ -292,7 +292,7 @@ _TO_FURTHER: Final[LiteralString] = f"""{_PLACE}, false as falls_back,
            furthers.enabled and (furthers.organizations is null or homes.id = any (furthers.organizations)) as further_is_on"""
 
 
-def _places_of_further(home: LiteralString, service: LiteralString, _realm: LiteralString) -> LiteralString:
+def _places_of_further(home: LiteralString, service: LiteralString, _sign_in_domain: LiteralString) -> LiteralString:
     """A provider that is offered to named organizations counts in flows of these alone."""
     return f"""
       left join organizations as homes on {home} and homes.status = 'active'

@@ -18,8 +18,8 @@ from core.domain.identifiers import IdentityGrantId, IdentityId, OrganizationId,
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller, CallerContext
 from core.domain.identity.flows import FlowOver
-from core.domain.identity.realms import Realm
 from core.domain.identity.sign_in import NamedAccount
+from core.domain.identity.sign_in_domains import SignInDomain
 from core.domain.identity.upstream.claims import Asserted, Voucher
 from core.domain.identity.upstream.providers import Naming, ProviderOff
 from core.domain.identity.upstream.sign_in import ReceivedTokens, ServicePlace
@@ -66,8 +66,8 @@ class Encounter(Frozen, kw_only=True):
     """The organization with this own provider has proved the domain of the connected account's address."""
     vouches_as: frozenset[Voucher] = frozenset()
     """What an organization's own provider counts as: itself, and the providers whose successor an owner has named it."""
-    realm: Realm | None = None
-    """The realm of the domain of the address that the provider tells."""
+    sign_in_domain: SignInDomain | None = None
+    """The sign-in domain of the domain of the address that the provider tells."""
 
     def require_provider(self) -> None:
         """Raises `ProviderOff`."""
@@ -135,7 +135,7 @@ def _to_account(account: Account, met: Encounter, provider: str, *, of_organizat
         return Linking.RECLAIM
     if not met.named_has_provider:
         return Linking.CONNECT
-    is_led = met.realm is not None and met.realm.shared_provider == provider and met.realm.may_close_others
+    is_led = met.sign_in_domain is not None and met.sign_in_domain.shared_provider == provider and met.sign_in_domain.may_close_others
     may_replace = is_led and not account.is_platform_owner and is_elsewhere(met.other_stated, account)
     return Linking.REPLACE if may_replace else Linking.OTHER_CONNECTED
 
@@ -158,13 +158,13 @@ def is_elsewhere(told: str, account: Account) -> bool:
     return told == "" or mail_domain(Email(told)) != mail_domain(account.email)
 
 
-def gives_accounts(of_organization: OrganizationId | None, provider: str, realm: Realm | None) -> OrganizationId | None:
+def gives_accounts(of_organization: OrganizationId | None, provider: str, sign_in_domain: SignInDomain | None) -> OrganizationId | None:
     """The organization whose word gives the person an account: the provider is its own, or the shared one where it sends the people of its
     proved domain. None when the word is nobody's but the provider's.
     """
-    if of_organization is not None or realm is None or realm.shared_provider != provider:
+    if of_organization is not None or sign_in_domain is None or sign_in_domain.shared_provider != provider:
         return of_organization
-    return realm.organization
+    return sign_in_domain.organization
 
 
 class Connecting(Enum):

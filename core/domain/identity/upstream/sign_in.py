@@ -152,7 +152,7 @@ class WayThrough(Frozen, kw_only=True):
     """The client differs from the client that the service uses, so we ask for nothing in the service's name."""
     redirect_uri: str = ""
     """The first redirect URI that the service has registered."""
-    realm: OrganizationId | None = None
+    sign_in_domain: OrganizationId | None = None
     """The organization that sends people of its domain to this shared provider, if the person came here that way."""
     is_away: bool = False
     """A call to the provider has failed, and none has succeeded since."""
@@ -168,7 +168,7 @@ class ServicePlace(Frozen, kw_only=True):
     service: ServiceId | None = None
     service_slug: str = ""
     """The service's slug within the organization. It is used when the id is not known."""
-    realm: str = ""
+    sign_in_domain: str = ""
     """The slug of the organization that sends people of its domain to a shared provider."""
 
 

@@ -32,10 +32,10 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents, LoginOutcome, audience
 from core.usecases.identity.mfa import Mfa
-from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.risk import InstallationWayBack
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs, UsedPasskey
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Overtaken, last_look
+from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.identity.sign_in import Joining, ProvidedFields, SignInHooks
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -114,7 +114,7 @@ class Admission(Frozen):
     mfa: Mfa
     passkeys: PasskeyProofs
     login_events: LoginEvents
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     joining: Joining
     provided: ProvidedFields
     familiar: FamiliarAddresses
@@ -422,14 +422,14 @@ class Admission(Frozen):
         """Applies the rules of the organization that owns the domain of the address. Every way to sign in passes through here, so no way
         avoids the rules.
         """
-        account, realm = arrival.named.account, arrival.realm
-        if realm is None:
+        account, sign_in_domain = arrival.named.account, arrival.sign_in_domain
+        if sign_in_domain is None:
             return
         if arrival.proof.provider != PASSWORD_PROVIDER:
             # Proofs by password have checked this already, because their refusal must not show whether the password is right.
             owner = account.is_platform_owner
-            await self.realms.require(realm, arrival.proof.word, is_platform_owner=owner, person=account.email)
-        if realm.joins:
+            await self.sign_in_domains.require(sign_in_domain, arrival.proof.word, is_platform_owner=owner, person=account.email)
+        if sign_in_domain.joins:
             # Joining comes before the session, because the session may lead to a service that admits only members.
             await self.joining.join_at_sign_in(account.id, account.email)
 

@@ -108,11 +108,11 @@ class Journeys(Frozen):
         login_hint: str = "",
         choose: bool = False,
         consent: bool = False,
-        realm: str = "",
+        sign_in_domain: str = "",
     ) -> str:
         """Returns the address at which the person signs in at the provider. `begins`: the flow is not stored yet. `consent`: the provider
-        asks again for consent to the service's scopes. `realm` is the slug of the organization that leads people of its domain to this
-        provider. Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the flow's organization is gone.
+        asks again for consent to the service's scopes. `sign_in_domain` is the slug of the organization that leads people of its domain to
+        this provider. Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the flow's organization is gone.
         """
         wanted = flow.wanted
         leaving = _Leaving(
@@ -124,11 +124,11 @@ class Journeys(Frozen):
             fresh=wanted.wants_fresh_sign_in,
             contexts=directory_contexts(flow.request.get("acr_values")),
         )
-        return await self._gone(provider_key(provider), browser, _place(flow, realm), leaving)
+        return await self._gone(provider_key(provider), browser, _place(flow, sign_in_domain), leaving)
 
-    async def name_in(self, flow: Flow, provider: str, *, realm: str = "") -> str:
+    async def name_in(self, flow: Flow, provider: str, *, sign_in_domain: str = "") -> str:
         """Returns the provider's name for people, before they leave for it. Raises the errors of `leave`, but calls nobody."""
-        key, place = provider_key(provider), _place(flow, realm)
+        key, place = provider_key(provider), _place(flow, sign_in_domain)
         return self._found(key, place, await self.lookup.way(key, place)).name
 
     async def name_at(self, provider: str, place: ServicePlace) -> str:
@@ -301,8 +301,8 @@ class _Leaving(Frozen, kw_only=True):
     contexts: tuple[str, ...] = ()
 
 
-def _place(flow: Flow, realm: str) -> ServicePlace:
-    return ServicePlace(organization=flow.wanted.organization, service=flow.service, realm=realm)
+def _place(flow: Flow, sign_in_domain: str) -> ServicePlace:
+    return ServicePlace(organization=flow.wanted.organization, service=flow.service, sign_in_domain=sign_in_domain)
 
 
 LOOK_AGAIN_AFTER: Final = 0.1

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from core.domain.errors import Refusal
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.flows import Flow
-from core.domain.identity.realms import Realm, RealmProvider
+from core.domain.identity.sign_in_domains import SignInDomain, SignInDomainProvider
 from core.domain.identity.upstream.connections import next_private_key_context, private_key_context
 from core.domain.identity.upstream.providers import (
     NAMES,
@@ -149,8 +149,8 @@ class ProviderOutages(Frozen):
 
 
 class ProviderLooks(Frozen):
-    """Asks a realm's provider itself, for people who try a way in of ours. Whoever meets an outage first has nobody before them who could
-    have noticed it.
+    """Asks a sign-in domain's provider itself, for people who try a way in of ours. Whoever meets an outage first has nobody before them
+    who could have noticed it.
     """
 
     outages: ProviderOutages
@@ -158,26 +158,28 @@ class ProviderLooks(Frozen):
     shared: Mapping[str, ProviderEndpoints]
     """The endpoints of the providers that all organizations use."""
 
-    async def answers(self, realm: Realm, provider: RealmProvider) -> bool:
+    async def answers(self, sign_in_domain: SignInDomain, provider: SignInDomainProvider) -> bool:
         """Whether the provider answers at this moment. If not, its outage is noted. Nobody calls a directory by SAML, so it counts as
         there. Outside any unit of work.
         """
-        site = self._site(realm, provider)
+        site = self._site(sign_in_domain, provider)
         if site is None:
             return True
         try:
-            # The realm's provider counts as there, so a failure that is remembered is over.
+            # The sign-in domain's provider counts as there, so a failure that is remembered is over.
             await self.outages.watch(site, self.protocols.look(site, at_attempt=True))
         except ProviderAway:
             return False
         return True
 
-    def _site(self, realm: Realm, provider: RealmProvider) -> ProviderSite | None:
-        if realm.own_provider is None:
-            return ProviderSite(key=realm.provider, endpoints=self.shared[realm.shared_provider])
+    def _site(self, sign_in_domain: SignInDomain, provider: SignInDomainProvider) -> ProviderSite | None:
+        if sign_in_domain.own_provider is None:
+            return ProviderSite(key=sign_in_domain.provider, endpoints=self.shared[sign_in_domain.shared_provider])
         if not provider.issuer:
             return None
-        return ProviderSite(key=realm.provider, endpoints=ProviderEndpoints(issuer=provider.issuer), organization=realm.organization)
+        return ProviderSite(
+            key=sign_in_domain.provider, endpoints=ProviderEndpoints(issuer=provider.issuer), organization=sign_in_domain.organization
+        )
 
 
 _SERIAL_BYTES: Final = 16

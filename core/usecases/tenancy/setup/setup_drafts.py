@@ -8,7 +8,7 @@ from core.domain.errors import BadRequest, Conflict, NotFound, found
 from core.domain.federation.scim.tokens import ScimToken, require_room, scim_token_created
 from core.domain.identifiers import DomainId, ScimTokenId, SetupDraftId, SetupLinkId, UserId
 from core.domain.identity.account_mails import Links
-from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.sign_in_domains import LoginPolicy
 from core.domain.record.events import Actor
 from core.domain.tenancy.domains import MOST_ROUTES, RECHECKED_EVERY, TOO_MANY, DomainRoute, JoinPolicy, route_created, route_verified
 from core.domain.tenancy.members import Member

@@ -20,7 +20,7 @@ from core.domain.identifiers import OrganizationId, UserKeyId
 from core.domain.identity.account_locks import MOST_RECENT, AddressGivenUp, FactorWouldEnd, LockedAccount
 from core.domain.identity.account_mails import LinkRefused
 from core.domain.identity.accounts import LONGEST_PASSWORD, PasswordChosen
-from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.identity.upstream.claims import AddedWay
 from core.domain.secrets import Password, Token
 from core.domain.services.user_keys import MOST_KEPT, HeldUserKey

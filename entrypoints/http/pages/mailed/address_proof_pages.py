@@ -16,7 +16,7 @@ from core.domain.identity.account_mails import AskedOnPage, LinkRefused, LinkUnk
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver
-from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.secrets import Password, Token
 from core.domain.services.user_keys import MOST_KEPT
 from entrypoints.bootstrap import Postern

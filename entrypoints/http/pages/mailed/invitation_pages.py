@@ -23,7 +23,7 @@ from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowPurpose, Wanted, form_token
 from core.domain.identity.profiles import LONGEST_NAME
-from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.secrets import Password, Token
 from core.domain.tenancy.invitations import InvitationOffer, InvitationStatus
 from entrypoints.bootstrap import Postern

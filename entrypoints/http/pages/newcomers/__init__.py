@@ -13,8 +13,8 @@ from core.domain.identity.account_mails import LONGEST_TYPED_CODE, read_code
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.registering import RegistrationClosed
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.identity.upstream.further import FurtherProvider, FurtherState, FurtherTest
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
 from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused

@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver, FlowPurpose, Wanted
 from core.domain.identity.passkeys import Ceremony, PasskeyRefused
-from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.usecases.identity.sign_in.admission import SignInEnded
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer

@@ -3,7 +3,7 @@
 from urllib.parse import quote, urlencode
 
 from core.domain.identity.flows import Flow
-from core.domain.identity.realms import Realm, WayIn
+from core.domain.identity.sign_in_domains import SignInDomain, WayIn
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import HOME
@@ -13,9 +13,9 @@ from entrypoints.http.pages.authorization.authorization_pages import PROVIDERS
 from entrypoints.http.pages.flows import AnyCall
 
 
-def provider_address(realm: Realm, flow: Flow, email: str) -> str:
-    """The address where the sign-in at the realm's provider begins. The sign-in comes back into the flow."""
-    return _address(realm.provider, org=realm.organization_slug, login_hint=email, flow=str(flow.id))
+def provider_address(sign_in_domain: SignInDomain, flow: Flow, email: str) -> str:
+    """The address where the sign-in at the sign-in domain's provider begins. The sign-in comes back into the flow."""
+    return _address(sign_in_domain.provider, org=sign_in_domain.organization_slug, login_hint=email, flow=str(flow.id))
 
 
 def address_again(provider: str, flow: Flow, **more: str) -> str:
@@ -27,7 +27,7 @@ def address_again(provider: str, flow: Flow, **more: str) -> str:
 
 def provider_name(postern: Postern, way: WayIn) -> str:
     """The provider's name for people. Empty for a provider of the organization's own that has been deleted."""
-    return "" if way.realm is None else postern.identity.journeys.name(way.realm.provider, way.provider_name)
+    return "" if way.sign_in_domain is None else postern.identity.journeys.name(way.sign_in_domain.provider, way.provider_name)
 
 
 def ask_to_leave(call: AnyCall, flow: Flow, provider: str, name: str, **more: str) -> bytes:
@@ -44,7 +44,7 @@ def ask_to_leave(call: AnyCall, flow: Flow, provider: str, name: str, **more: st
 
 def to_provider(call: AnyCall, postern: Postern, flow: Flow, email: str, way: WayIn) -> Answer[bytes] | None:
     """A page that leaves by itself, since no redirect behind a form may end at another site. None when people may choose another way."""
-    if way.realm is None or not way.is_required:
+    if way.sign_in_domain is None or not way.is_required:
         return None
     text = shipped_pages().text(call.language, flow.branding)
     name = provider_name(postern, way)
@@ -54,7 +54,7 @@ def to_provider(call: AnyCall, postern: Postern, flow: Flow, email: str, way: Wa
         brand=flow.branding,
         title=text("providers.title_at", provider=name) if name else text("providers.title"),
         label=text("common.continue"),
-        address=provider_address(way.realm, flow, email),
+        address=provider_address(way.sign_in_domain, flow, email),
     )
     return Answer(body, 200)
 

@@ -282,7 +282,7 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
     flows = postern.identity.flows
     # A flow that nothing comes of is not stored.
     onward = flow or flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, Wanted(), email=email.address)
-    answer: Page | None = to_provider(call, postern, onward, email.address, await postern.identity.realms.way_in(email))
+    answer: Page | None = to_provider(call, postern, onward, email.address, await postern.identity.sign_in_domains.way_in(email))
     try:
         if answer is None:
             answer = await mailed(asked, form, onward, email, AccountMail.RESET)

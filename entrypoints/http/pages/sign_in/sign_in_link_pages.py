@@ -17,7 +17,7 @@ from core.domain.formats import Json
 from core.domain.identity.account_mails import LinkRefused, MailedTokenPurpose, read_code
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, form_token
-from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.mail import Email
 from core.domain.secrets import Secret, Token
 from entrypoints.bootstrap import Postern

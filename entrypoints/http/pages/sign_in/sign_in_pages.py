@@ -21,8 +21,8 @@ from core.domain.identity.devices import trust_period
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
 from core.domain.identity.guards.puzzles import PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.mfa import LONGEST_CODE
-from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
 from core.domain.identity.registering import ANYBODY_NEW, BUDGET_BITS
+from core.domain.identity.sign_in_domains import ANY_WAY, ProviderRequired, WayIn
 from core.domain.languages import Language
 from core.domain.mail import Email
 from core.domain.secrets import Password
@@ -438,7 +438,7 @@ def password_page(
     password's has led to; its password is answered with the puzzle, if there is one.
     """
     token = token_for(IN_FLOW, call.request, postern, str(flow.id))
-    realm = way.realm if way.leads_to_provider else None
+    sign_in_domain = way.sign_in_domain if way.leads_to_provider else None
     return shipped_pages().page(
         "sign_in/password.html",
         call.language,
@@ -451,12 +451,12 @@ def password_page(
         other=f"{SIGN_IN}?flow={flow.id}",
         forgotten=f"{FORGOTTEN}?flow={flow.id}",
         link=_MAIL_LINK,
-        provider=None if realm is None else provider_address(realm, flow, email),
+        provider=None if sign_in_domain is None else provider_address(sign_in_domain, flow, email),
         provider_name=provider_name(postern, way),
         unproved=unproved,
         resend=_RESEND,
-        # The button of the realm's provider is above the others.
-        offers=offered(postern, flow, but="" if realm is None else realm.provider),
+        # The button of the sign-in domain's provider is above the others.
+        offers=offered(postern, flow, but="" if sign_in_domain is None else sign_in_domain.provider),
         passkeys=_have_passkeys(postern),
         errors=errors,
         longest=LONGEST_PASSWORD,
@@ -484,7 +484,7 @@ def code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, 
 
 
 async def _way_in(postern: Postern, email: str) -> WayIn:
-    return await postern.identity.realms.way_in(Email(email))
+    return await postern.identity.sign_in_domains.way_in(Email(email))
 
 
 async def _asked_at_sign_in(call: AnyCall, postern: Postern, flow: Flow, email: str) -> PagePuzzle:

@@ -16,7 +16,7 @@ from core.domain.federation.oauth.authorizations import with_query
 from core.domain.identity.browser_sessions import SignedInBrowser
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
-from core.domain.identity.realms import ClientRequired, ProviderRequired
+from core.domain.identity.sign_in_domains import ClientRequired, ProviderRequired
 from core.domain.identity.upstream.further_sign_ins import AddressNeeded
 from core.domain.identity.upstream.identities import CANCELLED
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
@@ -143,7 +143,7 @@ async def begin_provider_sign_in(call: Call[None, Beginning, ProviderPath, Calle
         if _is_bare(link, provider):
             if begins:
                 await postern.identity.flows.keep(flow, browser)
-            name = await postern.identity.journeys.name_in(flow, provider, realm=link.org)
+            name = await postern.identity.journeys.name_in(flow, provider, sign_in_domain=link.org)
             return with_headers(headers, Answer(ask_to_leave(call, flow, provider, name, org=link.org, login_hint=link.login_hint), 200))
         address = await postern.identity.journeys.leave(
             provider,
@@ -153,7 +153,7 @@ async def begin_provider_sign_in(call: Call[None, Beginning, ProviderPath, Calle
             login_hint=link.login_hint,
             choose=THROUGH in flow.request,
             consent=link.consent == ASKED,
-            realm=link.org,
+            sign_in_domain=link.org,
         )
     except UnknownProvider as refusal:
         # A draft answers as a name that no provider has.
@@ -296,7 +296,7 @@ async def _entered(
             return await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), Secret(state.reveal()), arrival)
         address = address_again(taken.provider, flow, consent=ASKED)
     except ClientRequired as refusal:
-        address = address_again(taken.provider, flow, org=refusal.realm.organization_slug)
+        address = address_again(taken.provider, flow, org=refusal.sign_in_domain.organization_slug)
     except AddressNeeded:
         address = place_in(flow, NEWCOMER)
     await postern.identity.repeated_returns.tell(state, address)

@@ -24,9 +24,9 @@ from core.domain.identity.profiles import (
     picture_path,
 )
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.registering import RegistrationClosed
 from core.domain.identity.sign_in import service_named
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.identity.upstream.claims import AddedKind
 from core.domain.languages import Language
 from core.domain.secrets import Password, Token

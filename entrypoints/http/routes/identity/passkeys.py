@@ -12,8 +12,8 @@ from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotAc
 from core.domain.identifiers import PasskeyId
 from core.domain.identity.passkeys import NOBODY, Ceremony, Passkey
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.sign_in import service_named
+from core.domain.identity.sign_in_domains import ProviderRequired
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import COOKIES, DEVICE_TOKEN, NEW_DEVICE_TOKEN, NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.browser_cookies import device_headers

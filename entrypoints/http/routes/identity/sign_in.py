@@ -21,8 +21,8 @@ from core.domain.errors import (
 from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.guards.puzzles import PuzzlePurpose
 from core.domain.identity.passkeys import Ceremony, bound_to_session
-from core.domain.identity.realms import AuthMethod, ProviderRequired
 from core.domain.identity.sign_in import AwaitingSecondFactor, SignedIn, service_named
+from core.domain.identity.sign_in_domains import AuthMethod, ProviderRequired
 from core.domain.mail import Email
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -278,13 +278,13 @@ async def look_up_email(call: Call[EmailLookup], postern: Postern) -> DomainSign
 
     The result depends only on the email domain, so the response reveals nothing about accounts.
     """
-    way = await postern.identity.realms.way_in(email_field(call.body.email, postern.foundation.email_syntax))
-    realm = way.realm
-    led = realm is not None and way.leads_to_provider
+    way = await postern.identity.sign_in_domains.way_in(email_field(call.body.email, postern.foundation.email_syntax))
+    sign_in_domain = way.sign_in_domain
+    led = sign_in_domain is not None and way.leads_to_provider
     return DomainSignIn(
-        connection_id=realm.own_provider if realm is not None and led else None,
+        connection_id=sign_in_domain.own_provider if sign_in_domain is not None and led else None,
         provider_name=(way.provider_name or None) if led else None,
-        domain_verified=realm is not None,
+        domain_verified=sign_in_domain is not None,
         auth_method=way.method,
     )
 

@@ -10,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import DomainId
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.sign_in_domains import LoginPolicy
 from core.domain.tenancy.domains import DomainRoute, DomainRouteChange, JoinPolicy
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability

@@ -16,8 +16,8 @@ from adapters.postgres.identity.factors.mfa import FIRST_KNOWLEDGE, grace_is_ove
 from adapters.postgres.identity.proofs.account_passwords import PRESSURE
 from adapters.postgres.identity.proofs.sign_in import _NAMED, KNOWN_TO_APPLICATION, _Place
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.realms import JOIN_REALM, REALM_OF_USER
 from adapters.postgres.identity.sessions.parts import SUBSCRIPTION_STATE, has_hooks, tells_more
+from adapters.postgres.identity.sign_in_domains import JOIN_SIGN_IN_DOMAIN, SIGN_IN_DOMAIN_OF_USER
 from adapters.postgres.identity.upstream.identities import is_connected
 from adapters.postgres.rate_limits import TAKE_WANTED
 from adapters.postgres.ties import IS_MEMBER_HERE, IS_OWN_MEMBERSHIP, is_listed, may_know_of_failures
@@ -73,12 +73,12 @@ def _find(*, with_token: bool, place: _Place) -> LiteralString:
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
          {_BREACHED_AT_SIGN_IN} as breached_at_sign_in,
          {PRESSURE} as pressure,
-         {REALM_OF_USER}
+         {SIGN_IN_DOMAIN_OF_USER}
          {columns}
     from taken
     {joined}
     left join users on users.email_key = %(email_key)s
-    {JOIN_REALM}
+    {JOIN_SIGN_IN_DOMAIN}
 """
 
 

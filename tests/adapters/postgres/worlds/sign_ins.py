@@ -49,7 +49,7 @@ class SignInWorld(MadeWorld):
         self.devices = [self._device(person) for person in (self.person, self.person, self.stranger)]
         self._prove()
         self._log()
-        self._realm()
+        self._sign_in_domain()
         self._guesses()
         self._steps()
         self.flow = self._flow()
@@ -111,7 +111,7 @@ class SignInWorld(MadeWorld):
                 created_at=self.ago(hours=number),
             )
 
-    def _realm(self) -> None:
+    def _sign_in_domain(self) -> None:
         draw, person = self.draw, self.person["id"]
         if draw.chance(0.6):
             proved = draw.perhaps(0.85, self.ago(days=1))
@@ -307,9 +307,9 @@ OF_ATTEMPT: Final[Mapping[str, Callable[[SignInWorld, Attempt], object]]] = {
     "failures": lambda _, answer: answer.named and answer.named.knowledge.failed_attempts,
     "what breached passwords do": lambda _, answer: answer.named and answer.named.breached_at_sign_in.value != "off",
     "pressure": lambda _, answer: answer.pressure,
-    "a realm": lambda _, answer: answer.realm,
-    "a realm of nobody's": lambda _, answer: answer.realm and answer.named is None,
-    "a realm that is joined": lambda _, answer: answer.realm and answer.realm.joins,
+    "a realm": lambda _, answer: answer.sign_in_domain,
+    "a realm of nobody's": lambda _, answer: answer.sign_in_domain and answer.named is None,
+    "a realm that is joined": lambda _, answer: answer.sign_in_domain and answer.sign_in_domain.joins,
     "a destination": lambda _, answer: answer.destination,
     "no such destination": lambda world, answer: world.place == "SERVICE" and answer.destination is None,
     "a destination that is closed": lambda _, answer: answer.destination and not answer.destination.is_open,

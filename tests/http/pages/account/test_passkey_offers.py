@@ -301,7 +301,7 @@ async def test_an_organization_lets_its_own_people_be(scene: OfferScene) -> None
     assert (await scene.sign_in(ada)).place.startswith(PAGE)
 
 
-async def test_a_realm_that_wants_its_provider_forbids_the_offer(scene: OfferScene) -> None:
+async def test_a_sign_in_domain_that_wants_its_provider_forbids_the_offer(scene: OfferScene) -> None:
     ada = await scene.ada()
     route(scene.people, scene.acme, "lovelace.example", login="password_fallback_if_provider_unavailable")
     # The provider cannot be used, so passwords are taken meanwhile.

@@ -127,7 +127,7 @@ class SignInLinks(Frozen):
             since=link.created_at,
             refusal=lambda: refusal_of(None),
         )
-        return Arrival(attempt.named, proof, approach, PLATFORM, attempt.realm)
+        return Arrival(attempt.named, proof, approach, PLATFORM, attempt.sign_in_domain)
 
     def _use(self, link: MailedToken, tries: Tries, client: Client) -> Callable[[UnitOfWork], Awaitable[None]]:
         async def use(uow: UnitOfWork) -> None:

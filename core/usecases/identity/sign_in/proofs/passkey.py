@@ -35,8 +35,8 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.passkeys import Passkeys
-from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.proof import Arrival, EmailNotVerified, Proof
+from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.identity.sign_in import Authenticators, Destinations, PasskeyStore
 from ports.mail import MailTemplates
 from ports.system import System
@@ -62,7 +62,7 @@ class PasskeyProofs(Frozen):
     destinations: Destinations
     devices: Devices
     login_events: LoginEvents
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     templates: MailTemplates
     system: System
 
@@ -104,7 +104,7 @@ class PasskeyProofs(Frozen):
             refusal=lambda: PasskeyRefused("the account changed meanwhile"),
             shows_two_factors=True,
         )
-        return Arrival(used.named, proof, used.approach, context, await self.realms.of(used.named.account))
+        return Arrival(used.named, proof, used.approach, context, await self.sign_in_domains.of(used.named.account))
 
     async def use(
         self,

@@ -16,7 +16,6 @@ from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.passwords import BREACH_MAILS, AtSignIn, password_breached, strictest
 from core.domain.identity.proofs import ProofMethod
-from core.domain.identity.realms import ProviderRequired, Realm
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import (
@@ -29,14 +28,15 @@ from core.domain.identity.sign_in import (
     context_in,
     failure_of,
 )
+from core.domain.identity.sign_in_domains import ProviderRequired, SignInDomain
 from core.domain.mail import Email, Mail
 from core.domain.secrets import Password
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.guards.guesses import Guesses
 from core.usecases.identity.login_events import LoginEvents
-from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.proof import WRONG_PASSWORD, Arrival, EmailNotVerified, Proof
+from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.crypto import BreachedPasswords, CommonPasswords, PasswordHasher
 from ports.identity.sign_in import Attempts
 from ports.mail import MailTemplates
@@ -119,7 +119,7 @@ class Checked(Frozen):
     tries: Tries
     approach: Approach
     context: Context
-    realm: Realm | None
+    sign_in_domain: SignInDomain | None
     priority: Priority
 
 
@@ -131,7 +131,7 @@ class PasswordProofs(Frozen):
     passwords: PasswordHasher
     devices: Devices
     login_events: LoginEvents
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     familiar: FamiliarAddresses
     breaches: BreachesAtSignIn
     guesses: Guesses
@@ -179,7 +179,7 @@ class PasswordProofs(Frozen):
             encoded=checked.encoded,
             renewed=renewed,
         )
-        return Arrival(checked.named, proof, checked.approach, checked.context, checked.realm)
+        return Arrival(checked.named, proof, checked.approach, checked.context, checked.sign_in_domain)
 
     async def of_registration(self, email: Email, password: Password, client: Client) -> Checked:
         """Checks the password of an account whose address is not proved yet, for a person who has opened the verification link. The check
@@ -230,7 +230,7 @@ class PasswordProofs(Frozen):
         # This comes after the check, although no password is accepted here: neither the time nor the answer may show which account has this
         # password.
         is_exempt = failure is None and named is not None and named.account.is_platform_owner
-        if await self.realms.is_closed(attempt.realm) and not is_exempt:
+        if await self.sign_in_domains.is_closed(attempt.sign_in_domain) and not is_exempt:
             refused = failure or LoginFailure.PROVIDER_REQUIRED
             await self.login_events.log_failure(refused, PASSWORD_PROVIDER, named, approach, tried, guess=guess())
             await self.passwords.hold_back(examined)
@@ -242,7 +242,7 @@ class PasswordProofs(Frozen):
                 raise EmailNotVerified
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password")
         assert named is not None and encoded is not None  # noqa: S101, PT018 - for the type checker: nobody else got here
-        return Checked(named, encoded, tries, approach, context, attempt.realm, priority)
+        return Checked(named, encoded, tries, approach, context, attempt.sign_in_domain, priority)
 
     async def _renewed(self, checked: Checked, password: Password) -> str | None:
         """Returns the hash that takes the place of an outdated one, or of another system's. None: the hash stays, also when too many

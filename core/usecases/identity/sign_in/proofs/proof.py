@@ -9,10 +9,10 @@ from core.domain.formats import Json
 from core.domain.identifiers import DeviceId, FlowId, IdentityId, OrganizationId, ServiceId
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import ProofMethod
-from core.domain.identity.realms import OUR_OWN, Realm, Word
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import Confirmed, LastLook, NamedAccount
+from core.domain.identity.sign_in_domains import OUR_OWN, SignInDomain, Word
 from core.domain.identity.upstream.directory_visits import DirectoryFactor, DirectoryVisit
 from core.frozen import Frozen
 from ports.unit_of_work import UnitOfWork
@@ -92,8 +92,8 @@ class Arrival(Frozen):
     proof: Proof
     approach: Approach
     context: Context
-    realm: Realm | None = None
-    """The realm of the address's domain, if an organization has proved the domain."""
+    sign_in_domain: SignInDomain | None = None
+    """The sign-in domain of the address's domain, if an organization has proved the domain."""
 
     async def last_look(
         self,

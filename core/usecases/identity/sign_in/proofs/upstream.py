@@ -11,10 +11,10 @@ from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod, stated
-from core.domain.identity.realms import Realm, Word
 from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import LastLook, NamedAccount
+from core.domain.identity.sign_in_domains import SignInDomain, Word
 from core.domain.identity.upstream.claims import Asserted, Voucher
 from core.domain.identity.upstream.directory_visits import DirectoryVisit, ending_visit, stated_factor
 from core.domain.identity.upstream.further_sign_ins import AddressNeeded
@@ -47,9 +47,9 @@ from core.usecases.identity.account_endings import hand_over
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.profiles import Profiles
-from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.registering import Registrations
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof, StatedFields
+from core.usecases.identity.sign_in_domains import SignInDomains
 from core.usecases.identity.upstream.further_sign_ins import NewcomerWords
 from core.usecases.identity.upstream.identities import LOOKS, LinkedIdentities
 from core.usecases.identity.upstream.journeys import Vouched
@@ -93,7 +93,7 @@ class UpstreamProofs(Frozen):
     linked: LinkedIdentities
     profiles: Profiles
     grants: IdentityGrants
-    realms: HomeRealms
+    sign_in_domains: SignInDomains
     devices: Devices
     login_events: LoginEvents
     email_syntax: EmailSyntax
@@ -117,7 +117,9 @@ class UpstreamProofs(Frozen):
             )
             known = await self._known(met, vouched, way, approach, application)
             if known is not None:
-                return Arrival(known.named, self._proof(known, met, vouched, way), approach, PLATFORM, await self._realm(known, met, email))
+                return Arrival(
+                    known.named, self._proof(known, met, vouched, way), approach, PLATFORM, await self._sign_in_domain(known, met, email)
+                )
             if taken.flow is not None and self._is_new(met, upstream):
                 await self.newcomers.keep(taken.flow.id, vouched)
                 self.metrics.upstream_sign_in(upstream.label, "newcomer")
@@ -152,15 +154,17 @@ class UpstreamProofs(Frozen):
             else:
                 known = await self._made(met, vouched, email, way, flow=flow, client=client)
             if known is not None:
-                return Arrival(known.named, self._proof(known, met, vouched, way), approach, PLATFORM, await self._realm(known, met, email))
+                return Arrival(
+                    known.named, self._proof(known, met, vouched, way), approach, PLATFORM, await self._sign_in_domain(known, met, email)
+                )
             if met.named is not None:
                 self.metrics.upstream_sign_in(upstream.label, "refused")
                 raise UpstreamRefused(ADDRESS_TAKEN)
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
     async def _made(self, met: Encounter, vouched: Vouched, email: Email, way: WayThrough, *, flow: Flow, client: Client) -> _Known | None:
-        if met.realm is not None:
-            await self.realms.require(met.realm, self._word(vouched, way, met), is_platform_owner=False)
+        if met.sign_in_domain is not None:
+            await self.sign_in_domains.require(met.sign_in_domain, self._word(vouched, way, met), is_platform_owner=False)
         if await self.registrations.refuses_arrival(email, way.organization, None):
             self.metrics.upstream_sign_in(vouched.upstream.label, "refused")
             raise UpstreamRefused(NOT_REGISTERED)
@@ -208,13 +212,13 @@ class UpstreamProofs(Frozen):
         if decided is Linking.ASK:
             return None
         named = met.connected or met.named
-        if met.realm is not None and decided in _WRITES:
+        if met.sign_in_domain is not None and decided in _WRITES:
             # The check comes before anything is written. For an identity that is connected already, the admission checks, as for all
             # sign-ins.
             owner = named is not None and named.account.is_platform_owner
-            await self.realms.require(met.realm, self._word(vouched, way, met), is_platform_owner=owner)
+            await self.sign_in_domains.require(met.sign_in_domain, self._word(vouched, way, met), is_platform_owner=owner)
         if decided is Linking.CREATE and email is not None:
-            vouching = gives_accounts(upstream.organization, upstream.key, met.realm)
+            vouching = gives_accounts(upstream.organization, upstream.key, met.sign_in_domain)
             if await self.registrations.refuses_arrival(email, way.organization, vouching):
                 decided = Linking.NOT_REGISTERED
         match decided:
@@ -235,13 +239,13 @@ class UpstreamProofs(Frozen):
         await self.login_events.log_failure(failure, upstream.label, met.connected, approach, application)
         raise UpstreamRefused(reason)
 
-    async def _realm(self, known: _Known, met: Encounter, email: Email | None) -> Realm | None:
-        """Returns the realm of the account's own address, which may differ from the address that the provider tells."""
+    async def _sign_in_domain(self, known: _Known, met: Encounter, email: Email | None) -> SignInDomain | None:
+        """Returns the sign-in domain of the account's own address, which may differ from the address that the provider tells."""
         account, found = known.named.account, met.connected or met.named
         is_stated = email is not None and mail_domain(email) == mail_domain(account.email)
         if is_stated and found is not None and found.account == account:
-            return met.realm
-        return await self.realms.of(account)
+            return met.sign_in_domain
+        return await self.sign_in_domains.of(account)
 
     async def _created(
         self, vouched: Vouched, email: Email, way: WayThrough, client: Client, *, newcomer: FlowId | None = None
@@ -355,13 +359,13 @@ class UpstreamProofs(Frozen):
         return use
 
     def _word(self, vouched: Vouched, way: WayThrough, met: Encounter) -> Word:
-        """Builds the word that the realm judges. An address that mail would not accept may have another domain than the domain of the
-        look-up.
+        """Builds the word that the sign-in domain judges. An address that mail would not accept may have another domain than the domain of
+        the look-up.
         """
         asserted, vouches_in = vouched.asserted, None
-        if met.realm is not None and asserted.email_is_verified and self._email(asserted) is not None:
-            vouches_in = met.realm.organization
-        return Word(provider=vouched.upstream.key, vouches_in=vouches_in, client_of=way.realm or way.organization)
+        if met.sign_in_domain is not None and asserted.email_is_verified and self._email(asserted) is not None:
+            vouches_in = met.sign_in_domain.organization
+        return Word(provider=vouched.upstream.key, vouches_in=vouches_in, client_of=way.sign_in_domain or way.organization)
 
     def _email(self, asserted: Asserted) -> Email | None:
         """Returns None when the provider told no address, or an address that mail could not use."""

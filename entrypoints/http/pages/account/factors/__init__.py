@@ -19,7 +19,7 @@ from core.domain.identity.flows import FlowOver
 from core.domain.identity.mfa import LONGEST_CODE, CodesShown, SetUp
 from core.domain.identity.passkeys import Ceremony, PasskeyChallengeOver, PasskeyRefused, bound_to_session
 from core.domain.identity.proofs import ProofMethod, StepUp
-from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect

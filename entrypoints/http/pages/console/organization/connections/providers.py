@@ -10,7 +10,7 @@ import msgspec
 
 from core.domain.errors import NotFound, Refusal
 from core.domain.federation.directory_runs.runs import NamedAs, RunState
-from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.sign_in_domains import LoginPolicy
 from core.domain.identity.upstream.connection_tests import ConnectionExchangeKind
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.identity_assertions import DRAFT, SUBJECT

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from core.domain.claims import ClaimPlace, ClaimSource
-from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.sign_in_domains import LoginPolicy
 from core.domain.record.event_types import EVENT_TYPES
 from core.domain.record.events import TargetType
 from core.domain.services.plans import priced

@@ -1,11 +1,11 @@
-"""Realms: how the people of a domain sign in."""
+"""Sign-in domains: how the people of a domain sign in."""
 
 from uuid import uuid4
 
 import pytest
 
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
-from core.domain.identity.realms import (
+from core.domain.identity.sign_in_domains import (
     ANY_WAY,
     OUR_OWN,
     AccountRequired,
@@ -13,8 +13,8 @@ from core.domain.identity.realms import (
     ClientRequired,
     LoginPolicy,
     ProviderRequired,
-    Realm,
-    RealmProvider,
+    SignInDomain,
+    SignInDomainProvider,
     WayIn,
     Word,
 )
@@ -23,12 +23,14 @@ from core.frozen import replace
 
 OWN = UpstreamProviderId(uuid4())
 ALLOWED, ONLY, FALLBACK = LoginPolicy.PASSWORD_ALLOWED, LoginPolicy.UPSTREAM_ONLY, LoginPolicy.PASSWORD_FALLBACK
-WORKS, AWAY = RealmProvider("Acme", is_available=True), RealmProvider("Acme", is_available=False)
+WORKS, AWAY = SignInDomainProvider("Acme", is_available=True), SignInDomainProvider("Acme", is_available=False)
 
 
-def realm(policy: LoginPolicy, own: UpstreamProviderId | None = OWN) -> Realm:
+def sign_in_domain(policy: LoginPolicy, own: UpstreamProviderId | None = OWN) -> SignInDomain:
     shared = "" if own is not None else "websuite"
-    return Realm(organization=OrganizationId(uuid4()), organization_slug="acme", policy=policy, shared_provider=shared, own_provider=own)
+    return SignInDomain(
+        organization=OrganizationId(uuid4()), organization_slug="acme", policy=policy, shared_provider=shared, own_provider=own
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,9 +47,9 @@ def realm(policy: LoginPolicy, own: UpstreamProviderId | None = OWN) -> Realm:
         (FALLBACK, None, False, False),
     ],
 )
-def test_what_each_policy_asks(policy: LoginPolicy, provider: RealmProvider | None, required: bool, led: bool) -> None:
+def test_what_each_policy_asks(policy: LoginPolicy, provider: SignInDomainProvider | None, required: bool, led: bool) -> None:
     for own, method in ((OWN, AuthMethod.UPSTREAM), (None, AuthMethod.OAUTH)):
-        way = WayIn(realm(policy, own), provider)
+        way = WayIn(sign_in_domain(policy, own), provider)
         assert (way.is_required, way.leads_to_provider) == (required, led)
         assert way.method is (method if led else AuthMethod.PASSWORD)
 
@@ -57,11 +59,11 @@ def test_where_nobody_decides_any_way_will_do() -> None:
 
 
 def test_a_provider_is_named_as_its_address_names_it() -> None:
-    assert (realm(ONLY).provider, realm(ONLY, None).provider) == (str(OWN), "websuite")
+    assert (sign_in_domain(ONLY).provider, sign_in_domain(ONLY, None).provider) == (str(OWN), "websuite")
 
 
 def test_which_word_does_where_nothing_but_the_provider_will() -> None:
-    own, shared = realm(ONLY), realm(ONLY, None)
+    own, shared = sign_in_domain(ONLY), sign_in_domain(ONLY, None)
     theirs = replace(shared, has_client=True)
     other = OrganizationId(uuid4())
     for one in (own, shared):

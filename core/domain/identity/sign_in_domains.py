@@ -1,5 +1,5 @@
-"""Realms: the rule of an organization that says where people of its proved mail domain sign in. Only the domain of an address decides,
-never whether the address has an account. So an answer about an address tells nothing about anybody.
+"""Sign-in domains: the rule of an organization that says where people of its proved mail domain sign in. Only the domain of an address
+decides, never whether the address has an account. So an answer about an address tells nothing about anybody.
 """
 
 import encodings.idna  # noqa: F401 - otherwise the first address with such letters loads it, while all others wait
@@ -24,7 +24,7 @@ class Word(Frozen, kw_only=True):
     """The source of a proof, as the organization with the domain sees it."""
 
     provider: str = ""
-    """The provider that vouches for the person, as `Realm.provider` names it. Empty when the person gave a proof of ours, such as a
+    """The provider that vouches for the person, as `SignInDomain.provider` names it. Empty when the person gave a proof of ours, such as a
     password.
     """
     vouches_in: OrganizationId | None = None
@@ -38,10 +38,10 @@ class Word(Frozen, kw_only=True):
 OUR_OWN: Final = Word()
 
 
-class Realm(Frozen, kw_only=True):
+class SignInDomain(Frozen, kw_only=True):
     """`shared_provider` names a provider that all organizations use, `own_provider` one of the organization's own; at most one of them is
     set. `has_client`: the organization has a client of its own at the shared provider. `joins`: the person who signs in could become a
-    member by it, or ask to. `has_client` and `joins` are known only when the realm is looked up for a person.
+    member by it, or ask to. `has_client` and `joins` are known only when the sign-in domain is looked up for a person.
     """
 
     organization: OrganizationId
@@ -54,7 +54,7 @@ class Realm(Frozen, kw_only=True):
 
     @property
     def provider(self) -> str:
-        """The provider as `/auth/{provider}` names it. Empty when the realm names none."""
+        """The provider as `/auth/{provider}` names it. Empty when the sign-in domain names none."""
         return self.shared_provider if self.own_provider is None else str(self.own_provider)
 
     @property
@@ -63,9 +63,9 @@ class Realm(Frozen, kw_only=True):
         return self.policy is not LoginPolicy.PASSWORD_ALLOWED
 
     def objection(self, word: Word) -> "ProviderRequired | None":
-        """The reason to refuse this proof in a realm that accepts only its provider. At a shared provider anybody can have an account. So
-        the provider must know the person by a verified address of the organization at this moment: people who have left have no such
-        address any more. The organization's own provider counts for such addresses alone.
+        """The reason to refuse this proof in a sign-in domain that accepts only its provider. At a shared provider anybody can have an
+        account. So the provider must know the person by a verified address of the organization at this moment: people who have left have no
+        such address any more. The organization's own provider counts for such addresses alone.
         """
         if word.provider != self.provider:
             return ProviderRequired()
@@ -78,8 +78,8 @@ class Realm(Frozen, kw_only=True):
         return None
 
 
-class RealmProvider(Frozen):
-    """A provider, as the people of a realm see it."""
+class SignInDomainProvider(Frozen):
+    """A provider, as the people of a sign-in domain see it."""
 
     name: str
     is_available: bool
@@ -97,19 +97,19 @@ class AuthMethod(StrEnum):
 
 
 class WayIn(Frozen):
-    """How the people of a domain sign in at this moment. `realm` is None when no organization has proved the domain. `provider` is None
-    when the realm names no provider, or one that is deleted.
+    """How the people of a domain sign in at this moment. `sign_in_domain` is None when no organization has proved the domain. `provider` is
+    None when the sign-in domain names no provider, or one that is deleted.
     """
 
-    realm: Realm | None = None
-    provider: RealmProvider | None = None
+    sign_in_domain: SignInDomain | None = None
+    provider: SignInDomainProvider | None = None
 
     @property
     def is_required(self) -> bool:
         """Only the provider is accepted, even during its outage, unless the policy allows passwords during an outage."""
-        if self.realm is None or self.realm.policy is LoginPolicy.PASSWORD_ALLOWED:
+        if self.sign_in_domain is None or self.sign_in_domain.policy is LoginPolicy.PASSWORD_ALLOWED:
             return False
-        return self.realm.policy is LoginPolicy.UPSTREAM_ONLY or self._is_available
+        return self.sign_in_domain.policy is LoginPolicy.UPSTREAM_ONLY or self._is_available
 
     @property
     def leads_to_provider(self) -> bool:
@@ -121,9 +121,9 @@ class WayIn(Frozen):
 
     @property
     def method(self) -> AuthMethod:
-        if self.realm is None or not self.leads_to_provider:
+        if self.sign_in_domain is None or not self.leads_to_provider:
             return AuthMethod.PASSWORD
-        return AuthMethod.OAUTH if self.realm.own_provider is None else AuthMethod.UPSTREAM
+        return AuthMethod.OAUTH if self.sign_in_domain.own_provider is None else AuthMethod.UPSTREAM
 
     @property
     def _is_available(self) -> bool:
@@ -154,6 +154,6 @@ class AccountRequired(ProviderRequired):
 class ClientRequired(ProviderRequired):
     """The sign-in used another client than the organization's own, which may let in fewer people."""
 
-    def __init__(self, realm: Realm) -> None:
+    def __init__(self, sign_in_domain: SignInDomain) -> None:
         super().__init__(detail="the provider was not asked with the organization's client")
-        self.realm = realm
+        self.sign_in_domain = sign_in_domain

@@ -1,4 +1,6 @@
-"""Home realm discovery: people of a domain sign in at their provider, and all other ways are closed to them if the domain demands it."""
+"""Home realm discovery: people of a domain sign in at their provider, and all other ways are closed to them if the domain demands
+it.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -24,7 +26,7 @@ NEW: Final = "another moon over the harbour"
 HERE: Final = {"connection_id": None, "provider_name": None, "domain_verified": False, "auth_method": "password"}
 
 
-class RealmScene(Neighbours):
+class SignInDomainScene(Neighbours):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.browser = Browser(self.client)
@@ -58,20 +60,20 @@ class RealmScene(Neighbours):
 
 
 @pytest.fixture
-def scene(postern: Postern, people: People, log: CapturedLog, monkeypatch: pytest.MonkeyPatch) -> RealmScene:
+def scene(postern: Postern, people: People, log: CapturedLog, monkeypatch: pytest.MonkeyPatch) -> SignInDomainScene:
     async def answers(*_site: object, **_how: object) -> None:
         """The provider is there whenever somebody looks: `tests/http/upstream/test_led_by_domain.py` has those that are not."""
 
     monkeypatch.setattr(postern.foundation.upstreams, "look", answers)
-    return RealmScene(postern, people, unlimited(postern), log)
+    return SignInDomainScene(postern, people, unlimited(postern), log)
 
 
-async def test_an_address_of_no_routed_domain_signs_in_here(scene: RealmScene) -> None:
+async def test_an_address_of_no_routed_domain_signs_in_here(scene: SignInDomainScene) -> None:
     assert await scene.look_up("ada@example.org") == HERE
 
 
 @pytest.mark.parametrize("login", ["password_allowed", "upstream_only", FALLBACK])
-async def test_a_shared_provider_is_named(scene: RealmScene, login: str) -> None:
+async def test_a_shared_provider_is_named(scene: SignInDomainScene, login: str) -> None:
     route(scene.people, scene.acme, NAME, login=login)
     assert await scene.look_up(f"Ada@{NAME.upper()}") == {
         "connection_id": None,
@@ -82,7 +84,7 @@ async def test_a_shared_provider_is_named(scene: RealmScene, login: str) -> None
 
 
 @pytest.mark.parametrize("login", ["password_allowed", "upstream_only", FALLBACK])
-async def test_a_provider_of_its_own_is_named_by_its_id(scene: RealmScene, login: str) -> None:
+async def test_a_provider_of_its_own_is_named_by_its_id(scene: SignInDomainScene, login: str) -> None:
     route(scene.people, scene.acme, NAME, provider=None, own=scene.own, login=login)
     assert await scene.look_up(f"ada@{NAME}") == {
         "connection_id": str(scene.own),
@@ -92,28 +94,28 @@ async def test_a_provider_of_its_own_is_named_by_its_id(scene: RealmScene, login
     }
 
 
-async def test_a_route_without_provider_says_only_that_the_domain_is_verified(scene: RealmScene) -> None:
+async def test_a_route_without_provider_says_only_that_the_domain_is_verified(scene: SignInDomainScene) -> None:
     route(scene.people, scene.acme, NAME, provider=None, login="password_allowed", join="on")
     assert await scene.look_up(f"ada@{NAME}") == {**HERE, "domain_verified": True}
 
 
-async def test_letters_beyond_ascii_lead_to_the_same_domain(scene: RealmScene) -> None:
+async def test_letters_beyond_ascii_lead_to_the_same_domain(scene: SignInDomainScene) -> None:
     route(scene.people, scene.acme, "xn--bcher-kva.example")
     assert (await scene.look_up("ada@bücher.example"))["auth_method"] == "oauth"
 
 
-async def test_a_domain_stands_for_itself_alone(scene: RealmScene) -> None:
+async def test_a_domain_stands_for_itself_alone(scene: SignInDomainScene) -> None:
     route(scene.people, scene.acme, NAME)
     for domain in (f"mail.{NAME}", "example", f"x{NAME}"):
         assert await scene.look_up(f"ada@{domain}.example") == HERE
 
 
 @pytest.mark.parametrize("email", ["", "ada", "@", f"a b@{NAME}", 1, None])
-async def test_what_is_no_address_is_refused(scene: RealmScene, email: Any) -> None:
+async def test_what_is_no_address_is_refused(scene: SignInDomainScene, email: Any) -> None:
     assert refused(await scene.client.post(LOOKUP, {"email": email})) == (400, "BAD_REQUEST")
 
 
-async def test_a_route_that_is_not_proved_does_nothing(scene: RealmScene) -> None:
+async def test_a_route_that_is_not_proved_does_nothing(scene: SignInDomainScene) -> None:
     person = await scene.person()
     route(scene.people, scene.acme, NAME, proved=False)
     assert await scene.look_up(person.email) == HERE
@@ -121,7 +123,7 @@ async def test_a_route_that_is_not_proved_does_nothing(scene: RealmScene) -> Non
 
 
 @pytest.mark.parametrize("status", ["pending", "suspended", "rejected"])
-async def test_an_organization_that_is_not_active_decides_on_nothing(scene: RealmScene, status: str) -> None:
+async def test_an_organization_that_is_not_active_decides_on_nothing(scene: SignInDomainScene, status: str) -> None:
     person = await scene.person()
     route(scene.people, scene.acme, NAME)
     scene.people.change("update organizations set status = %s", status)
@@ -129,7 +131,7 @@ async def test_an_organization_that_is_not_active_decides_on_nothing(scene: Real
     assert (await scene.sign_in(person.email)).status == 200
 
 
-async def test_a_lost_proof_opens_the_ways_again(scene: RealmScene) -> None:
+async def test_a_lost_proof_opens_the_ways_again(scene: SignInDomainScene) -> None:
     person = await scene.person()
     route(scene.people, scene.acme, NAME)
     assert refused(await scene.sign_in(person.email)) == FORBIDDEN
@@ -137,7 +139,7 @@ async def test_a_lost_proof_opens_the_ways_again(scene: RealmScene) -> None:
     assert (await scene.sign_in(person.email)).status == 200
 
 
-async def test_no_password_opens_where_only_the_provider_will_do(scene: RealmScene) -> None:
+async def test_no_password_opens_where_only_the_provider_will_do(scene: SignInDomainScene) -> None:
     """The answer is the same for every address of the domain and every password, so nobody learns of accounts or guesses passwords."""
     known, unproved, gone = await scene.person(), await scene.person("new"), await scene.person("gone")
     scene.people.change("update users set email_verified_at = null where id = %s", unproved.user)
@@ -157,21 +159,21 @@ async def test_no_password_opens_where_only_the_provider_will_do(scene: RealmSce
     assert scene.failures()[:2] == ["provider_required", "wrong_password"]
 
 
-async def test_it_is_logged_and_limited_as_every_attempt(scene: RealmScene) -> None:
+async def test_it_is_logged_and_limited_as_every_attempt(scene: SignInDomainScene) -> None:
     person = await scene.person()
     route(scene.people, scene.acme, NAME)
     statuses = [(await scene.client.post(LOGIN, {"email": person.email, "password": f"guess {n}"})).status for n in range(11)]
     assert statuses == [403] * 10 + [429]
 
 
-async def test_where_both_will_do_a_password_does(scene: RealmScene) -> None:
+async def test_where_both_will_do_a_password_does(scene: SignInDomainScene) -> None:
     person = await scene.person()
     route(scene.people, scene.acme, NAME, login="password_allowed")
     assert (await scene.sign_in(person.email)).status == 200
     assert scene.log.events("request")[-1]["db_round_trips"] <= 5
 
 
-async def test_a_provider_that_is_away_is_done_without_only_where_the_policy_says_so(scene: RealmScene) -> None:
+async def test_a_provider_that_is_away_is_done_without_only_where_the_policy_says_so(scene: SignInDomainScene) -> None:
     person = await scene.person()
     route(scene.people, scene.acme, NAME, login=FALLBACK)
     assert refused(await scene.sign_in(person.email)) == FORBIDDEN
@@ -187,7 +189,7 @@ async def test_a_provider_that_is_away_is_done_without_only_where_the_policy_say
     assert (await scene.look_up(person.email))["auth_method"] == "oauth"
 
 
-async def test_an_outage_is_forgotten_after_a_while(scene: RealmScene) -> None:
+async def test_an_outage_is_forgotten_after_a_while(scene: SignInDomainScene) -> None:
     person = await scene.person()
     route(scene.people, scene.acme, NAME, login=FALLBACK)
     await scene.outage(ago=timedelta(minutes=10))
@@ -198,7 +200,7 @@ async def test_an_outage_is_forgotten_after_a_while(scene: RealmScene) -> None:
     assert (await scene.sign_in(person.email)).status == 200
 
 
-async def test_the_outage_of_another_provider_is_none(scene: RealmScene) -> None:
+async def test_the_outage_of_another_provider_is_none(scene: SignInDomainScene) -> None:
     person = await scene.person()
     route(scene.people, scene.acme, NAME, login=FALLBACK)
     await scene.outage("officesuite")
@@ -206,7 +208,7 @@ async def test_the_outage_of_another_provider_is_none(scene: RealmScene) -> None
 
 
 @pytest.mark.parametrize("ending", ["disabled", "gone", "away"])
-async def test_a_provider_of_its_own_that_cannot_be_used(scene: RealmScene, ending: str) -> None:
+async def test_a_provider_of_its_own_that_cannot_be_used(scene: SignInDomainScene, ending: str) -> None:
     route(scene.people, scene.acme, NAME, provider=None, own=scene.own, login=FALLBACK)
     assert (await scene.look_up(f"ada@{NAME}"))["auth_method"] == "upstream"
     if ending == "disabled":
@@ -223,14 +225,14 @@ async def test_a_provider_of_its_own_that_cannot_be_used(scene: RealmScene, endi
     assert (await scene.look_up(f"ada@{NAME}"))["auth_method"] == "password"
 
 
-async def test_credentials_that_are_removed_leave_no_provider(scene: RealmScene) -> None:
+async def test_credentials_that_are_removed_leave_no_provider(scene: SignInDomainScene) -> None:
     person = await scene.person()
     route(scene.people, scene.acme, NAME, login=FALLBACK)
     scene.people.change("delete from oauth_credentials")
     assert (await scene.sign_in(person.email)).status == 200
 
 
-async def test_no_organization_shuts_out_the_owners_of_the_platform(scene: RealmScene) -> None:
+async def test_no_organization_shuts_out_the_owners_of_the_platform(scene: SignInDomainScene) -> None:
     owner = await scene.person("root")
     scene.people.change("update users set is_platform_owner = true")
     route(scene.people, scene.acme, NAME)
@@ -239,7 +241,7 @@ async def test_no_organization_shuts_out_the_owners_of_the_platform(scene: Realm
     assert refused(await scene.sign_in(owner.email, "a wrong one")) == FORBIDDEN
 
 
-async def test_sessions_go_on_and_a_password_proves_nothing_in_them(scene: RealmScene) -> None:
+async def test_sessions_go_on_and_a_password_proves_nothing_in_them(scene: SignInDomainScene) -> None:
     person = await scene.person()
     tokens = await scene.browser.tokens(person)
     route(scene.people, scene.acme, NAME)
@@ -257,7 +259,7 @@ ASKS: Final[dict[str, tuple[str, Callable[[str], dict[str, str]]]]] = {
 
 
 @pytest.mark.parametrize("kind", ASKS)
-async def test_no_mail_opens_a_way_of_ours(scene: RealmScene, kind: str) -> None:
+async def test_no_mail_opens_a_way_of_ours(scene: SignInDomainScene, kind: str) -> None:
     person, owner = await scene.person(), await scene.person("root")
     scene.people.change("update users set is_platform_owner = true where id = %s", owner.user)
     box = Postbox(scene.postern)
@@ -272,7 +274,7 @@ async def test_no_mail_opens_a_way_of_ours(scene: RealmScene, kind: str) -> None
     assert [mail.to for mail in await box.empty()] == [owner.email]
 
 
-async def test_a_mailed_link_is_of_no_use_once_only_the_provider_will_do(scene: RealmScene) -> None:
+async def test_a_mailed_link_is_of_no_use_once_only_the_provider_will_do(scene: SignInDomainScene) -> None:
     person = await scene.person()
     box = Postbox(scene.postern)
     await scene.client.post("/api/auth/forgot-password", {"email": person.email})
@@ -286,7 +288,7 @@ async def test_a_mailed_link_is_of_no_use_once_only_the_provider_will_do(scene: 
     assert (await scene.sign_in(person.email, NEW)).status == 200
 
 
-async def test_no_passkey_opens_where_only_the_provider_will_do(scene: RealmScene) -> None:
+async def test_no_passkey_opens_where_only_the_provider_will_do(scene: SignInDomainScene) -> None:
     person = await scene.person()
     token = (await scene.sign_in(person.email)).json()["access_token"]
     owner = Owner(scene.client, scene.people, scene.postern, person, token)
@@ -297,7 +299,7 @@ async def test_no_passkey_opens_where_only_the_provider_will_do(scene: RealmScen
     assert (await owner.sign_in(passkey)).status == 200
 
 
-async def test_an_owner_of_the_platform_resets_a_password_all_the_same(scene: RealmScene) -> None:
+async def test_an_owner_of_the_platform_resets_a_password_all_the_same(scene: SignInDomainScene) -> None:
     owner = await scene.person("root")
     scene.people.change("update users set is_platform_owner = true")
     route(scene.people, scene.acme, NAME)
@@ -307,7 +309,7 @@ async def test_an_owner_of_the_platform_resets_a_password_all_the_same(scene: Re
     assert (await scene.client.post("/api/auth/reset-password", {"token": token_in(link_in(mail)), "new_password": NEW})).status == 200
 
 
-async def test_registering_and_verifying_stay_open(scene: RealmScene) -> None:
+async def test_registering_and_verifying_stay_open(scene: SignInDomainScene) -> None:
     """An account alone lets nobody in, and the provider's sign-in will find it."""
     route(scene.people, scene.acme, NAME)
     answer = await scene.client.post("/api/auth/register", {"email": f"ada@{NAME}", "password": PASSWORD})
@@ -317,7 +319,7 @@ async def test_registering_and_verifying_stay_open(scene: RealmScene) -> None:
     assert refused(await scene.sign_in(f"ada@{NAME}")) == FORBIDDEN
 
 
-async def test_round_trips_of_the_lookup(scene: RealmScene) -> None:
+async def test_round_trips_of_the_lookup(scene: SignInDomainScene) -> None:
     route(scene.people, scene.acme, NAME)
     for email, most in (("ada@example.org", 1), (f"ada@{NAME}", 2)):
         await scene.client.post(LOOKUP, {"email": email})

@@ -1,4 +1,6 @@
-"""Realms: who decides how people of a mail domain sign in, who could become a member, and the provider that a realm names."""
+"""Sign-in domains: who decides how people of a mail domain sign in, who could become a member, and the provider that a sign-in domain
+names.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.statements import OnPool, OnTransaction, ask, first_made
 from core.domain.identifiers import OrganizationId, UpstreamProviderId, UserId
-from core.domain.identity.realms import LoginPolicy, Realm, RealmProvider
+from core.domain.identity.sign_in_domains import LoginPolicy, SignInDomain, SignInDomainProvider
 from core.domain.identity.upstream.providers import is_away
 from core.frozen import Frozen
 from ports.system import Clock
@@ -19,8 +21,8 @@ from ports.system import Clock
 
 # Without slots, so that another row class can inherit from this class and from a second one.
 @dataclass(frozen=True, kw_only=True)
-class RealmRow:
-    """The columns of `REALM_OF_USER`. A statement that reads further columns extends this class."""
+class SignInDomainRow:
+    """The columns of `SIGN_IN_DOMAIN_OF_USER`. A statement that reads further columns extends this class."""
 
     realm_organization_id: UUID | None = None
     realm_organization_slug: str | None = None
@@ -30,10 +32,10 @@ class RealmRow:
     realm_has_client: bool | None = None
     realm_joins: bool | None = None
 
-    def realm(self) -> Realm | None:
+    def sign_in_domain(self) -> SignInDomain | None:
         if self.realm_organization_id is None or self.realm_policy is None:
             return None
-        return Realm(
+        return SignInDomain(
             organization=OrganizationId(self.realm_organization_id),
             organization_slug=self.realm_organization_slug or "",
             policy=LoginPolicy(self.realm_policy),
@@ -105,16 +107,16 @@ COULD_JOIN: Final[LiteralString] = f"""
                   and (join_requests.status <> 'pending' or realms.join_policy = 'ask')
            )"""
 
-OF_REALM: Final = """
+OF_SIGN_IN_DOMAIN: Final = """
            homes.id as realm_organization_id, homes.slug as realm_organization_slug, realms.login_policy as realm_policy,
            realms.shared_provider as realm_shared_provider, realms.own_provider as realm_own_provider"""
 
-# Columns of a statement that reads `users`, and joins `JOIN_REALM`.
-REALM_OF_USER: Final[LiteralString] = f"""{OF_REALM},
+# Columns of a statement that reads `users`, and joins `JOIN_SIGN_IN_DOMAIN`.
+SIGN_IN_DOMAIN_OF_USER: Final[LiteralString] = f"""{OF_SIGN_IN_DOMAIN},
            {COULD_JOIN} as realm_joins"""
 
 # The same columns, for a statement that must also know whether the organization has its own client at the shared provider.
-REALM_AND_CLIENT: Final[LiteralString] = f"""{REALM_OF_USER},
+SIGN_IN_DOMAIN_AND_CLIENT: Final[LiteralString] = f"""{SIGN_IN_DOMAIN_OF_USER},
            exists (
                select
                  from oauth_credentials
@@ -122,27 +124,30 @@ REALM_AND_CLIENT: Final[LiteralString] = f"""{REALM_OF_USER},
            ) as realm_has_client"""
 
 # Only an active organization decides, and only about a domain that it has proved.
-REALMS: Final = """
+SIGN_IN_DOMAINS: Final = """
            domain_routes as realms
       join organizations as homes on homes.id = realms.org_id and homes.status = 'active'"""
-IS_REALM: Final = "realms.domain = %(mail_domain)s and realms.verified_at is not null"
+IS_SIGN_IN_DOMAIN: Final = "realms.domain = %(mail_domain)s and realms.verified_at is not null"
 
-JOIN_REALM: Final[LiteralString] = f"left join ({REALMS}) on {IS_REALM}"
+JOIN_SIGN_IN_DOMAIN: Final[LiteralString] = f"left join ({SIGN_IN_DOMAINS}) on {IS_SIGN_IN_DOMAIN}"
 
-_FIND: Final[LiteralString] = f"select {OF_REALM}, false as realm_joins from {REALMS} where {IS_REALM}"
+_FIND: Final[LiteralString] = f"select {OF_SIGN_IN_DOMAIN}, false as realm_joins from {SIGN_IN_DOMAINS} where {IS_SIGN_IN_DOMAIN}"
 
-_FIND_OF_USER: Final[LiteralString] = f"select {REALM_AND_CLIENT} from users {JOIN_REALM} where users.id = %(user)s"
+_FIND_OF_USER: Final[LiteralString] = f"select {SIGN_IN_DOMAIN_AND_CLIENT} from users {JOIN_SIGN_IN_DOMAIN} where users.id = %(user)s"
 
 
-class PostgresRealms(OnPool):
-    """Implements `ports.identity.sign_in.RealmLookup`."""
+class PostgresSignInDomains(OnPool):
+    """Implements `ports.identity.sign_in.SignInDomainLookup`."""
 
-    async def find(self, domain: str) -> Realm | None:
-        return first_made(await ask(self._pool, RealmRow, _FIND, {"mail_domain": storable_text(domain)}), RealmRow.realm)
-
-    async def of_user(self, user: UserId, domain: str) -> Realm | None:
+    async def find(self, domain: str) -> SignInDomain | None:
         return first_made(
-            await ask(self._pool, RealmRow, _FIND_OF_USER, {"user": user, "mail_domain": storable_text(domain)}), RealmRow.realm
+            await ask(self._pool, SignInDomainRow, _FIND, {"mail_domain": storable_text(domain)}), SignInDomainRow.sign_in_domain
+        )
+
+    async def of_user(self, user: UserId, domain: str) -> SignInDomain | None:
+        return first_made(
+            await ask(self._pool, SignInDomainRow, _FIND_OF_USER, {"user": user, "mail_domain": storable_text(domain)}),
+            SignInDomainRow.sign_in_domain,
         )
 
 
@@ -154,8 +159,8 @@ class _Provider(Frozen):
     own_issuer: str | None
 
 
-class PostgresRealmProviders:
-    """Implements `ports.identity.sign_in.RealmProviders`."""
+class PostgresSignInDomainProviders:
+    """Implements `ports.identity.sign_in.SignInDomainProviders`."""
 
     def __init__(self, pool: Pool, clock: Clock, *, configured: Collection[str] = ()) -> None:
         """`configured` names the shared providers at which the installation has a client of its own."""
@@ -163,15 +168,23 @@ class PostgresRealmProviders:
         self._clock = clock
         self._configured = frozenset(configured)
 
-    async def find(self, realm: Realm) -> RealmProvider | None:
-        parameters = {"organization": realm.organization, "provider": realm.provider, "own_provider": realm.own_provider}
+    async def find(self, sign_in_domain: SignInDomain) -> SignInDomainProvider | None:
+        parameters = {
+            "organization": sign_in_domain.organization,
+            "provider": sign_in_domain.provider,
+            "own_provider": sign_in_domain.own_provider,
+        }
         (row,) = await ask(self._pool, _Provider, _PROVIDER, parameters)
         answers = not is_away(row.failed_at, self._clock.now())
-        if realm.own_provider is not None:
-            return None if row.own_name is None else RealmProvider(row.own_name, bool(row.own_enabled) and answers, row.own_issuer or "")
-        if not row.has_credentials and realm.shared_provider not in self._configured:
+        if sign_in_domain.own_provider is not None:
+            return (
+                None
+                if row.own_name is None
+                else SignInDomainProvider(row.own_name, bool(row.own_enabled) and answers, row.own_issuer or "")
+            )
+        if not row.has_credentials and sign_in_domain.shared_provider not in self._configured:
             return None
-        return RealmProvider(realm.shared_provider, answers)
+        return SignInDomainProvider(sign_in_domain.shared_provider, answers)
 
 
 class ProviderOutageRows(OnTransaction):

@@ -1,24 +1,24 @@
 """Home realm discovery: finds, for an address, the provider at which its person signs in. All ways to sign in ask here."""
 
 from core.domain.identity.accounts import Account
-from core.domain.identity.realms import ANY_WAY, LoginPolicy, Realm, WayIn, Word
+from core.domain.identity.sign_in_domains import ANY_WAY, LoginPolicy, SignInDomain, WayIn, Word
 from core.domain.mail import Email, mail_domain
 from core.frozen import Frozen
 from core.usecases.identity.upstream.providers import ProviderLooks
-from ports.identity.sign_in import RealmLookup, RealmProviders
+from ports.identity.sign_in import SignInDomainLookup, SignInDomainProviders
 
 
-class HomeRealms(Frozen):
-    lookup: RealmLookup
-    providers: RealmProviders
+class SignInDomains(Frozen):
+    lookup: SignInDomainLookup
+    providers: SignInDomainProviders
     looks: ProviderLooks
 
     async def way_in(self, email: Email) -> WayIn:
         """Returns how people of the address's domain sign in. The domain alone decides, so the answer is the same for each of its
         addresses.
         """
-        realm = await self._find(email)
-        return ANY_WAY if realm is None else await self._way_into(realm)
+        sign_in_domain = await self._find(email)
+        return ANY_WAY if sign_in_domain is None else await self._way_into(sign_in_domain)
 
     async def requires_provider(self, email: Email) -> bool:
         """Returns whether people of this domain sign in at a provider only, and not with Postern's own proofs."""
@@ -30,43 +30,43 @@ class HomeRealms(Frozen):
         the domain's own, or whose account is locked: it opens the account, and then the person signs in at the provider. Nobody else
         could open it.
         """
-        realm = await self._find(email)
-        if realm is None or not await self.is_closed(realm):
+        sign_in_domain = await self._find(email)
+        if sign_in_domain is None or not await self.is_closed(sign_in_domain):
             return False
         if account is None or account.is_platform_owner:
             return account is None
         if account.is_locked:
             return signs_in
-        return signs_in or not account.opens_by_proof or account.deactivated_by == realm.organization
+        return signs_in or not account.opens_by_proof or account.deactivated_by == sign_in_domain.organization
 
-    async def is_closed(self, realm: Realm | None) -> bool:
-        """Answers `requires_provider` for a realm that is known already. Looks the provider up, and asks it whether it answers, only if the
-        answer depends on it.
+    async def is_closed(self, sign_in_domain: SignInDomain | None) -> bool:
+        """Answers `requires_provider` for a sign-in domain that is known already. Looks the provider up, and asks it whether it answers,
+        only if the answer depends on it.
         """
-        if realm is None or realm.policy is LoginPolicy.PASSWORD_ALLOWED:
+        if sign_in_domain is None or sign_in_domain.policy is LoginPolicy.PASSWORD_ALLOWED:
             return False
-        if realm.policy is LoginPolicy.UPSTREAM_ONLY:
+        if sign_in_domain.policy is LoginPolicy.UPSTREAM_ONLY:
             return True
-        way = await self._way_into(realm)
-        return way.is_required and way.provider is not None and await self.looks.answers(realm, way.provider)
+        way = await self._way_into(sign_in_domain)
+        return way.is_required and way.provider is not None and await self.looks.answers(sign_in_domain, way.provider)
 
-    async def of(self, account: Account) -> Realm | None:
-        """Returns the realm of an account that was found otherwise than by its address."""
+    async def of(self, account: Account) -> SignInDomain | None:
+        """Returns the sign-in domain of an account that was found otherwise than by its address."""
         domain = mail_domain(account.email)
         return await self.lookup.of_user(account.id, domain) if domain else None
 
-    async def require(self, realm: Realm, word: Word, *, is_platform_owner: bool, person: Email | None = None) -> None:
+    async def require(self, sign_in_domain: SignInDomain, word: Word, *, is_platform_owner: bool, person: Email | None = None) -> None:
         """Raises `ProviderRequired`, which names the `person` for the page that leads this person to the provider. An organization does not
         decide how platform owners sign in, because the organization could lock the platform owners out.
         """
-        objection = realm.objection(word)
-        if objection is not None and not is_platform_owner and await self.is_closed(realm):
+        objection = sign_in_domain.objection(word)
+        if objection is not None and not is_platform_owner and await self.is_closed(sign_in_domain):
             objection.person = person
             raise objection
 
-    async def _find(self, email: Email) -> Realm | None:
+    async def _find(self, email: Email) -> SignInDomain | None:
         domain = mail_domain(email)
         return await self.lookup.find(domain) if domain else None
 
-    async def _way_into(self, realm: Realm) -> WayIn:
-        return WayIn(realm, await self.providers.find(realm) if realm.provider else None)
+    async def _way_into(self, sign_in_domain: SignInDomain) -> WayIn:
+        return WayIn(sign_in_domain, await self.providers.find(sign_in_domain) if sign_in_domain.provider else None)
