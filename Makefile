@@ -47,7 +47,7 @@ test: $(READY_FOR_ALL)  ## Run a chosen part of the tests, in eight minutes; T=t
 	@$(PYTEST) $(if $(T),worksteal $(T),each --chosen)
 
 check-tests: $(READY_FOR_ALL)  ## Run every test, and of what ships those that changes made due, as CI does
-	$(PYTEST) each --rooms due
+	$(PYTEST) each --packages due
 
 near: $(READY_FOR_ALL)  ## Check the types and the style, and run the tests that are near what this branch changed; SINCE=<commit> compares with that
 	$(BIN)/mypy
@@ -75,12 +75,12 @@ $(1); tests=$$?; wait $$others; said=$$?; cat build/beside.txt; exit $$((tests |
 endef
 
 check: $(READY_FOR_ALL)  ## Run all that CI runs: the tests, and beside them lint, types, contracts
-	$(call BESIDE,$(PYTEST) each --rooms due)
+	$(call BESIDE,$(PYTEST) each --packages due)
 
-# A workflow runs it at night (docs/decisions/0177-what-runs-where.md). The first run of the tests writes what it saw: which rooms and files were
+# A workflow runs it at night (docs/decisions/0177-what-runs-where.md). The first run of the tests writes what it saw: which packages and files were
 # green, how long each file took, which tests reach which function. Last, and only if all was green, `make test` gets its part anew.
-check-all: $(READY_FOR_ALL) chart $(VENV)/ready-bundled $(VENV)/ready-conformance  ## Run all that there is: every room, coverage, the chart in Helm, what is visited a second time, programs that need a bundler, all modules of conformance, mutations, all tests of SQL on the oldest PostgreSQL that is tried, and whether pictures show the pages as they are; then choose the part of `make test`
-	$(call BESIDE,$(PYTEST) each --rooms all --coverage --seconds --reached)
+check-all: $(READY_FOR_ALL) chart $(VENV)/ready-bundled $(VENV)/ready-conformance  ## Run all that there is: every package, coverage, the chart in Helm, what is visited a second time, programs that need a bundler, all modules of conformance, mutations, all tests of SQL on the oldest PostgreSQL that is tried, and whether pictures show the pages as they are; then choose the part of `make test`
+	$(call BESIDE,$(PYTEST) each --packages all --coverage --seconds --reached)
 	$(MAKE) --no-print-directory types-darwin middleware
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser tests/adapters/postgres/worlds
 	POSTERN_TEST_CONFORMANCE=every $(PYTEST) loadfile tests/conformance
@@ -105,7 +105,7 @@ types: $(VENV)/ready-dev  ## Check the types
 types-darwin: $(VENV)/ready-dev  ## Check the types as they are on macOS
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin core ports adapters actors entrypoints
 
-contracts: $(VENV)/ready-dev  ## Check the import rules between floors and families
+contracts: $(VENV)/ready-dev  ## Check the import rules between layers and areas
 	$(BIN)/lint-imports
 
 conformance: $(VENV)/ready-dev $(VENV)/ready-conformance  ## Run the modules of the OpenID Foundation's plans and MCP's scenarios, and write docs/conformance.md

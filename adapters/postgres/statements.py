@@ -395,7 +395,7 @@ _LONGEST_HOLD: Final = "select set_config('lock_timeout', %(timeout)s, true)"
 _HOLD: Final = "select pg_advisory_xact_lock(%(namespace)s, %(lock)s)"
 
 
-# How a class of this floor speaks to PostgreSQL: by what it is given when it is made.
+# How a class of this layer speaks to PostgreSQL: by what it is given when it is made.
 
 
 class OnStatements:

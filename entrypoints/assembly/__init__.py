@@ -1,3 +1,3 @@
-"""Assembles Postern: the foundation first, then one module per family. Each module connects its family's use cases with their adapters, and
-knows only the families below its own.
+"""Assembles Postern: the foundation first, then one module per area. Each module connects its area's use cases with their adapters, and
+knows only the areas below its own.
 """

@@ -1,6 +1,6 @@
-"""A family of use cases, put together by names. A use case takes each part by the name of its field, and most parts have one name wherever
-they are taken: the table of a family says only what differs. A part that nobody names stops the start. No type checker compares what a use
-case takes here with its fields, so `tests/entrypoints/assembly/test_by_name.py` does, for all families.
+"""An area of use cases, put together by names. A use case takes each part by the name of its field, and most parts have one name wherever
+they are taken: the table of an area says only what differs. A part that nobody names stops the start. No type checker compares what a use
+case takes here with its fields, so `tests/entrypoints/assembly/test_by_name.py` does, for all areas.
 """
 
 from collections.abc import Mapping
@@ -8,36 +8,36 @@ from typing import Any, TypeVar
 
 from core.frozen import Frozen, names_of, values_of
 
-Family = TypeVar("Family", bound=Frozen)
+Area = TypeVar("Area", bound=Frozen)
 PartsByName = Mapping[str, Any]
 
 
 class MemberName(Frozen):
-    """As a part: the member of the family with this name."""
+    """As a part: the member of the area with this name."""
 
     name: str
 
 
-def members_of(family: type[Frozen], other: Frozen) -> Mapping[str, object]:
-    """What another family has under the names of members of the family."""
-    return {name: value for name, value in values_of(other).items() if name in names_of(family)}
+def members_of(area: type[Frozen], other: Frozen) -> Mapping[str, object]:
+    """What another area has under the names of members of the area."""
+    return {name: value for name, value in values_of(other).items() if name in names_of(area)}
 
 
 def assembled(
-    family: type[Family],
+    area: type[Area],
     stores: object,
     shared: PartsByName,
     own: Mapping[str, PartsByName],
     *,
     made: Mapping[str, object],
     also_called: Mapping[str, str],
-) -> Family:
-    """`own` has parts of one use case, by its name in the family, and `shared` those of all. A store has the name of the use case that
-    looks up there. A use case that others take is found by its name in the family, or by that in `also_called`. `made` are members that
+) -> Area:
+    """`own` has parts of one use case, by its name in the area, and `shared` those of all. A store has the name of the use case that
+    looks up there. A use case that others take is found by its name in the area, or by that in `also_called`. `made` are members that
     stand already. Raises `TypeError`.
     """
     members: dict[str, object] = dict(made)
-    kinds = family.__annotations__
+    kinds = area.__annotations__
 
     def member(name: str) -> object:
         if name not in members:
@@ -53,12 +53,12 @@ def assembled(
             return getattr(stores, name)
         other = also_called.get(part, part)
         if other not in kinds:
-            raise TypeError(f"{family.__name__}.{name}: nothing is named as its `{part}`")
+            raise TypeError(f"{area.__name__}.{name}: nothing is named as its `{part}`")
         return member(other)
 
     meant = [part.name for parts in own.values() for part in parts.values() if isinstance(part, MemberName)]
     if unknown := [name for name in (*own, *made, *also_called.values(), *meant) if name not in kinds]:
-        raise TypeError(f"{family.__name__} has no {', '.join(unknown)}")
+        raise TypeError(f"{area.__name__} has no {', '.join(unknown)}")
     if untaken := [f"{name}.{part}" for name in own for part in own[name] if name in made or part not in names_of(kinds[name])]:
-        raise TypeError(f"nothing of {family.__name__} takes {', '.join(untaken)}")
-    return family(**{name: member(name) for name in names_of(family)})
+        raise TypeError(f"nothing of {area.__name__} takes {', '.join(untaken)}")
+    return area(**{name: member(name) for name in names_of(area)})

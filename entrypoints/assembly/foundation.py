@@ -1,4 +1,4 @@
-"""The foundation, which every family uses: database, keys, mail, clock and random numbers."""
+"""The foundation, which every area uses: database, keys, mail, clock and random numbers."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -142,7 +142,7 @@ class Foundation(Frozen, kw_only=True):
 
 
 def shared_parts(settings: Settings, foundation: Foundation) -> PartsByName:
-    """What use cases of every family take by the same name."""
+    """What use cases of every area take by the same name."""
     return {
         "unit_of_work": foundation.unit_of_work,
         "system": foundation.system,

@@ -1,6 +1,6 @@
 """Traces, if the settings name a collector.
 
-While tracing is on, callers hold a stand-in for each use case of a family, whose methods open a span. While tracing is off, there are no
+While tracing is on, callers hold a stand-in for each use case of an area, whose methods open a span. While tracing is off, there are no
 stand-ins.
 """
 
@@ -21,7 +21,7 @@ from ports.outbound import Outbound
 from ports.record import SpanKind, TraceSpan, current_span
 from ports.system import Clock
 
-Family = TypeVar("Family", bound=Frozen)
+Area = TypeVar("Area", bound=Frozen)
 
 _USE_CASES: Final = f"{usecases.__name__}."
 
@@ -44,10 +44,10 @@ def tracing(settings: Settings, outbound: Outbound, metrics: Metrics, clock: Clo
     return Tracing(SampledTraces(settings.traces_sample, recorder.take), recorder)
 
 
-def with_spans(family: Family) -> Family:
-    """The family, with a stand-in for each of its use cases."""
-    stand_ins = {name: TracedUseCase(one) for name in names_of(family) if _is_use_case(one := getattr(family, name))}
-    return replace(family, **stand_ins)
+def with_spans(area: Area) -> Area:
+    """The area, with a stand-in for each of its use cases."""
+    stand_ins = {name: TracedUseCase(one) for name in names_of(area) if _is_use_case(one := getattr(area, name))}
+    return replace(area, **stand_ins)
 
 
 def _is_use_case(one: object) -> bool:

@@ -1,4 +1,4 @@
-"""The Quart application: blueprints by family, the lifespan, error handlers, a test client, and two ways for a request.
+"""The Quart application: blueprints by area, the lifespan, error handlers, a test client, and two ways for a request.
 
 Turn Quart's requests into calls of our dispatcher, and answers into Quart's responses. Quart's stock connection class uses this module.
 
@@ -86,7 +86,7 @@ def _response(answered: Answered, *, bodiless: bool) -> Response:
 
 
 _NAME: Final = __package__
-_NO_FAMILY: Final = "foundation"
+_NO_AREA: Final = "foundation"
 
 
 class DispatchedConnection:
@@ -147,17 +147,17 @@ class DispatchedApplication(QuartTrio):
 
 
 def with_routes(endpoints: Iterable[Endpoint]) -> QuartTrio:
-    """Register the endpoints, in one blueprint for each family. Werkzeug compiles every rule, which takes most of the time of making an
+    """Register the endpoints, in one blueprint for each area. Werkzeug compiles every rule, which takes most of the time of making an
     application. So the methods of a path share a rule, and applications with the same routes share the result.
     """
     application = RoutesOnly(_NAME, static_folder=None, template_folder=None)
     # A path with two slashes in a row is another path, and not ours. Werkzeug would redirect it to the path with one slash.
     application.url_map.merge_slashes = False
-    families: dict[str, dict[str, list[Endpoint]]] = {}
+    areas: dict[str, dict[str, list[Endpoint]]] = {}
     for one in endpoints:
-        families.setdefault(_family(one), {}).setdefault(_rule(one), []).append(one)
-    for family, rules in families.items():
-        blueprint = Blueprint(family, _NAME)
+        areas.setdefault(_area(one), {}).setdefault(_rule(one), []).append(one)
+    for area, rules in areas.items():
+        blueprint = Blueprint(area, _NAME)
         for rule, named in rules.items():
             methods = [one.method for one in named]
             blueprint.add_url_rule(rule, named[0].handler.__name__, hand_over, methods=methods, provide_automatic_options=False)
@@ -165,15 +165,15 @@ def with_routes(endpoints: Iterable[Endpoint]) -> QuartTrio:
     return application
 
 
-def _family(endpoint: Endpoint) -> str:
-    """The family, by the module of the handler: `routes/<family>/<noun>.py`, or a file under `pages`."""
+def _area(endpoint: Endpoint) -> str:
+    """The area, by the module of the handler: `routes/<area>/<noun>.py`, or a file under `pages`."""
     match endpoint.handler.__module__.removeprefix(f"{__package__}.").split("."):
-        case ["routes", family, _]:
-            return family
+        case ["routes", area, _]:
+            return area
         case ["pages", *_]:
             return "pages"
         case _:
-            return _NO_FAMILY
+            return _NO_AREA
 
 
 def _rule(endpoint: Endpoint) -> str:

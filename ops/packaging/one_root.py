@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 ROOT: Final = "postern"
-FLOORS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
+LAYERS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
 _INIT: Final = b'"""Self-hosted, multi-tenant single sign-on and identity platform. The command `postern` is the way in."""\n'
-_NAME_OF_A_MODULE: Final = re.compile(rf"({'|'.join(FLOORS)})(\.[a-z_0-9]+)+\.?")
+_NAME_OF_A_MODULE: Final = re.compile(rf"({'|'.join(LAYERS)})(\.[a-z_0-9]+)+\.?")
 _BEFORE_THE_MODULE: Final = re.compile(rb"from\s+")
 # The earliest date that a zip file can have. With it, two builds of the same commit are the same bytes.
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
@@ -56,11 +56,11 @@ def build_wheel(wheel_directory: str, config_settings: Mapping[str, object] | No
 
 
 def moved(files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """The files of a wheel, with the floors under the root."""
+    """The files of a wheel, with the layers under the root."""
     yield f"{ROOT}/__init__.py", _INIT
     for name, content in files.items():
         path = Path(name)
-        if path.parts[0] in FLOORS:
+        if path.parts[0] in LAYERS:
             yield f"{ROOT}/{name}", moved_source(content, name) if path.suffix == ".py" else content
         elif path.name == "entry_points.txt":
             yield name, re.sub(rb"(?m)= *(?=\w+\.)", f"= {ROOT}.".encode(), content)
@@ -95,7 +95,7 @@ def _place(node: ast.AST) -> tuple[int, int]:
 
 
 def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] in FLOORS
+    return module.partition(".")[0] in LAYERS
 
 
 def _put_root(lines: list[bytes], node: ast.ImportFrom) -> None:

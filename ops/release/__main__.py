@@ -22,9 +22,9 @@ from ops.release.version import NotReleased, current_version, release, tag
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 
 
-def due_rooms() -> Sequence[str]:
+def due_packages() -> Sequence[str]:
     """What ships and is due, as the tests say it."""
-    said = subprocess.run([sys.executable, "-m", "tests.runs.rooms"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    said = subprocess.run([sys.executable, "-m", "tests.runs.packages"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     return said.stdout.splitlines()
 
 
@@ -37,7 +37,7 @@ def main() -> int:
         parser.error("name the version: make release VERSION=0.2.0")
     try:
         if given.version:
-            release(ROOT, given.version, datetime.now(UTC).date(), digest_of_image, due_rooms)
+            release(ROOT, given.version, datetime.now(UTC).date(), digest_of_image, due_packages)
         version = current_version(ROOT)
         for file in make(ROOT, version, ROOT / "dist"):
             print(file)

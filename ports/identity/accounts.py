@@ -213,8 +213,8 @@ class AccountSummaryLookup(Protocol):
 
 
 class FactLookup(Protocol):
-    """One round trip, outside any unit of work. Only PostgreSQL implements it, in the family `federation`, because the facts come from all
-    families.
+    """One round trip, outside any unit of work. Only PostgreSQL implements it, in the area `federation`, because the facts come from all
+    areas.
     """
 
     async def find(self, service: ServiceId, user: UserId) -> ServiceFacts:

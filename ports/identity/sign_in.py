@@ -563,7 +563,7 @@ class Joining(Protocol):
 
 
 class SignInHooks(Protocol):
-    """The hooks of organizations and of the installation implement it; those of a higher floor, so that a sign-in knows nothing of them."""
+    """The hooks of organizations and of the installation implement it; those of a higher layer, so that a sign-in knows nothing of them."""
 
     async def ask(self, door: AskingDoor) -> HookVerdict:
         """What they say of a sign-in at this door. Calls others for some seconds, so no transaction may be open. Never fails for them."""

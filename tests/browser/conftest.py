@@ -22,7 +22,7 @@ from ops.browser.page import Page, new_page
 from tests.http.conftest import SETTINGS, client, database_url, people, postern
 from tests.http.people import BASE_URL
 from tests.http.running_server import Certificate, Receive, Send, running
-from tests.runs.rooms import Sweep
+from tests.runs.packages import Sweep
 from tests.tools import place_of
 
 __all__ = ["client", "database_url", "people", "postern"]  # fixtures

@@ -25,7 +25,7 @@ from tests.http.people import BASE_URL, People
 from tests.http.running_server import Certificate, running
 from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenants
-from tests.runs.rooms import Sweep
+from tests.runs.packages import Sweep
 from tests.security.organizations.console import COOKIE, OF_ORGANIZATION, Readers, address, pages_of, shown_in_windows, signed_in
 from tests.security.organizations.walk import named_in
 from tests.security.organizations.world import World

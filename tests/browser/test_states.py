@@ -2,8 +2,8 @@
 
 Each state is checked on a phone in English, German and Arabic: the first language of each text, one with long words, and the one from right
 to left. Of each fourth state, the contrast is checked in the dark. With `POSTERN_TEST_VISITS=every`, each state is checked in all
-languages, on a phone and on a desk, in light and dark, as `make check-all` does. With `--rooms due`, a state that looks as it did when it
-was last green is not visited, but for one of five (`tests/runs/rooms.py`).
+languages, on a phone and on a desk, in light and dark, as `make check-all` does. With `--packages due`, a state that looks as it did when
+it was last green is not visited, but for one of five (`tests/runs/packages.py`).
 """
 
 import re
@@ -29,7 +29,7 @@ from tests.browser.states import State, states
 from tests.http.pages.test_look import MOST_BYTES
 from tests.http.people import BASE_URL
 from tests.http.running_server import Certificate, application, running
-from tests.runs.rooms import Sweep
+from tests.runs.packages import Sweep
 from tests.words import private_phrases
 
 STATES: Final = states()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from entrypoints.cli.files import FILES, place
-from ops.packaging.one_root import FLOORS
+from ops.packaging.one_root import LAYERS
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy
 from tests.places import ROOT
@@ -70,7 +70,7 @@ def test_the_wheel_and_a_neighbour_with_a_core_both_work(
     environment = {**os.environ, "PYTHONPATH": path}
     told = subprocess.run([*PYTHON, "-c", IMPORT_ALL], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
     found = json.loads(told.stdout)
-    modules = sum(1 for floor in FLOORS for file in (ROOT / floor).rglob("*.py"))
+    modules = sum(1 for layer in LAYERS for file in (ROOT / layer).rglob("*.py"))
     assert (found["whose"], found["others"]) == ("the neighbour", ["core"])
     assert found["ours"] == modules
 
@@ -105,7 +105,7 @@ def test_the_wheel_carries_every_file_and_two_builds_are_the_same(wheel: Path, t
     (tree / "build" / "lib" / "core").mkdir(parents=True)
     (tree / "build" / "lib" / "core" / "lost.py").touch()
     (tree / "ops").mkdir()
-    subprocess.run(["cp", "-r", *FLOORS, "pyproject.toml", "README.md", "LICENSE", str(tree)], cwd=ROOT, check=True)
+    subprocess.run(["cp", "-r", *LAYERS, "pyproject.toml", "README.md", "LICENSE", str(tree)], cwd=ROOT, check=True)
     subprocess.run(["cp", "-r", "ops/packaging", str(tree / "ops")], cwd=ROOT, check=True)
     beside = ["CHANGELOG.md", *(path for paths in FILES.values() for path in paths)]
     guides = [str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "guides").rglob("*.md")]
@@ -113,7 +113,7 @@ def test_the_wheel_carries_every_file_and_two_builds_are_the_same(wheel: Path, t
     assert build(tree, tmp_path / "dist").read_bytes() == wheel.read_bytes()
 
     carried = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    files = [file for floor in FLOORS for file in (ROOT / floor).rglob("*") if file.is_file() and "__pycache__" not in file.parts]
+    files = [file for layer in LAYERS for file in (ROOT / layer).rglob("*") if file.is_file() and "__pycache__" not in file.parts]
     shown = [*map(place, beside), *(path.removeprefix("docs/") for path in guides)]
     data = {f"postern-{version('postern')}.data/data/share/postern/{path}" for path in shown}
     assert carried == {"postern/__init__.py", *data, *(f"postern/{file.relative_to(ROOT)}" for file in files)}

@@ -1,7 +1,7 @@
 """What a noun of ours is, and what belongs to one.
 
 A noun is a class with an id that a table of `adapters/postgres/tables` holds for a person, an organization, a service or the platform. Its
-declaration stands in `tests/house/nouns`, in the file of its family, and names what nobody can derive. `obligations.py` asks the rest.
+declaration stands in `tests/house/nouns`, in the file of its area, and names what nobody can derive. `obligations.py` asks the rest.
 """
 
 import sys

@@ -30,7 +30,7 @@ from tests.places import MIGRATIONS, ROOT
 _DEMO = ROOT / "entrypoints" / "demo"
 # Previews of pages have made-up values, by the names that templates have for them.
 _MADE_UP = ROOT / "entrypoints" / "http" / "pages" / "previews.py"
-_FLOORS = ("core", "ports", "adapters", "actors", "entrypoints")
+_LAYERS = ("core", "ports", "adapters", "actors", "entrypoints")
 # What nothing but an identity assertion does here.
 _ONE_WORD = frozenset({"issues"})
 _CONDITION = re.compile(r"\s*(where|and|or|join|left join|order by|on|when|case)\b")
@@ -107,7 +107,7 @@ def lines_of(names: Collection[str]) -> Mapping[str, list[Line]]:
 
 
 def _of_python(names: frozenset[str]) -> Iterator[tuple[str, Line]]:
-    for folder in _FLOORS:
+    for folder in _LAYERS:
         for file in sorted((ROOT / folder).rglob("*.py")):
             if _DEMO in file.parents or file == _MADE_UP:
                 continue
@@ -165,7 +165,7 @@ def _quoted(text: str, inside: range, names: frozenset[str], lines: list[str]) -
 
 def _of_texts(names: Collection[str]) -> Iterator[tuple[str, Line]]:
     """Labels, hints and sentences, each once a language. The words of a value belong to the value, though its field keys them."""
-    for folder in _FLOORS:
+    for folder in _LAYERS:
         for file in sorted((ROOT / folder).rglob("*.toml")):
             place = file.relative_to(ROOT).as_posix()
             of_values = False

@@ -89,7 +89,7 @@ def _described(noun: Noun, house: House) -> list[Endpoint]:
 
 
 def _no(noun: Noun, does: str) -> str:
-    return f"no endpoint at {noun.at or '(`at` is not declared)'} {does}, with tags: declare it in entrypoints/http/routes/<family>"
+    return f"no endpoint at {noun.at or '(`at` is not declared)'} {does}, with tags: declare it in entrypoints/http/routes/<area>"
 
 
 def _listed(noun: Noun, house: House) -> str:
@@ -208,7 +208,7 @@ def _table(noun: Noun, house: House) -> str:
     unsaid = sorted(name for name in noun.tables if name not in house.tables)
     if not unsaid:
         return ""
-    return f"no declaration of {', '.join(unsaid)}: declare it in adapters/postgres/tables, in the file of its family"
+    return f"no declaration of {', '.join(unsaid)}: declare it in adapters/postgres/tables, in the file of its area"
 
 
 def _export(noun: Noun, house: House) -> str:

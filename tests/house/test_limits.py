@@ -14,7 +14,7 @@ from entrypoints.http.routes import ROUTES
 from tests.places import ROOT
 
 _TITLE: Final = "## What happens at each limit\n"
-_FLOORS: Final = ("core", "ports", "adapters", "actors", "entrypoints/http")
+_LAYERS: Final = ("core", "ports", "adapters", "actors", "entrypoints/http")
 # A constant with one of these words in its name says how often, for how long or how many at once, or what follows failures.
 _WORDS: Final = frozenset(
     {
@@ -149,8 +149,8 @@ def _constants(path: str) -> Iterator[tuple[str, ast.expr]]:
 def limits() -> dict[str, str]:
     """Each limit in the code, by file and name, with its value."""
     found = {}
-    for floor in _FLOORS:
-        for file in sorted((ROOT / floor).rglob("*.py")):
+    for layer in _LAYERS:
+        for file in sorted((ROOT / layer).rglob("*.py")):
             path = str(file.relative_to(ROOT))
             for name, value in _constants(path):
                 is_rate = isinstance(value, ast.Call) and ast.unparse(value.func) == "RateLimit"

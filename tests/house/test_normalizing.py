@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.places import ROOT
 
-_FLOORS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
+_LAYERS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
 _ITS_PLACE: Final = "core/domain/normal_forms.py"
 _NORMALIZES: Final = {"normalize", "is_normalized", "ucd_3_2_0"}
 
@@ -31,8 +31,8 @@ def uses(text: str) -> Iterator[int]:
 def test_only_one_module_normalizes_texts() -> None:
     found = {
         f"{file.relative_to(ROOT)}:{line}"
-        for floor in _FLOORS
-        for file in sorted((ROOT / floor).rglob("*.py"))
+        for layer in _LAYERS
+        for file in sorted((ROOT / layer).rglob("*.py"))
         if str(file.relative_to(ROOT)) != _ITS_PLACE
         for line in uses(file.read_text(encoding="utf-8"))
     }

@@ -47,7 +47,7 @@ def test_every_table_belongs_to_a_noun_or_is_foundation() -> None:
 
 def unspoken(said: Counter[str]) -> list[str]:
     return [
-        f"Nobody says what the table {name} is: declare its noun in tests/house/nouns (the file of its family), or say in `parts` of a noun"
+        f"Nobody says what the table {name} is: declare its noun in tests/house/nouns (the file of its area), or say in `parts` of a noun"
         f" what it holds of this noun, or give the reason why it is no noun's in tests/house/nouns/foundation.py."
         for name in sorted(TABLES.keys() - said.keys())
     ]
@@ -126,24 +126,24 @@ def test_a_new_noun_is_told_all_that_it_owes() -> None:
 def test_a_table_of_which_nobody_speaks_is_told_what_to_do() -> None:
     (message,) = unspoken(Counter(TABLES.keys() - {"teams"}))
     assert message == (
-        "Nobody says what the table teams is: declare its noun in tests/house/nouns (the file of its family), or say in `parts` of a noun"
+        "Nobody says what the table teams is: declare its noun in tests/house/nouns (the file of its area), or say in `parts` of a noun"
         " what it holds of this noun, or give the reason why it is no noun's in tests/house/nouns/foundation.py."
     )
 
 
 MESSAGE = (
     "The noun `voucher` owes this, and lacks it:\n"
-    "  table: no declaration of vouchers: declare it in adapters/postgres/tables, in the file of its family\n"
+    "  table: no declaration of vouchers: declare it in adapters/postgres/tables, in the file of its area\n"
     "  list: no endpoint at /api/organizations/{org_slug}/vouchers lists all (GET), with tags: declare it in "
-    "entrypoints/http/routes/<family>\n"
+    "entrypoints/http/routes/<area>\n"
     "  get: no endpoint at /api/organizations/{org_slug}/vouchers shows one (GET), with tags: declare it in "
-    "entrypoints/http/routes/<family>\n"
+    "entrypoints/http/routes/<area>\n"
     "  create: no endpoint at /api/organizations/{org_slug}/vouchers makes one (POST), with tags: declare it in "
-    "entrypoints/http/routes/<family>\n"
+    "entrypoints/http/routes/<area>\n"
     "  change: no endpoint at /api/organizations/{org_slug}/vouchers changes one (PATCH), with tags: declare it in "
-    "entrypoints/http/routes/<family>\n"
+    "entrypoints/http/routes/<area>\n"
     "  delete: no endpoint at /api/organizations/{org_slug}/vouchers ends one (DELETE), with tags: declare it in "
-    "entrypoints/http/routes/<family>\n"
+    "entrypoints/http/routes/<area>\n"
     "  page: no page: declare a Resource in entrypoints/http/pages/console, and name its address as `page`\n"
     "  verb: no command of the command line (the noun has no endpoints): path and method of an endpoint say its words, or its "
     "`verb=` does\n"

@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.places import ROOT
 
-_FLOORS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
+_LAYERS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
 # About a claim, or about the people whom an application learns of; and what stands so in a table or a stored document.
 TOLD: Final = {
     "core/domain/claims.py": {"ToldClaim", "groups_told", "rights_told", "service_told", "access_told", "_told"},
@@ -54,8 +54,8 @@ def told(text: str) -> set[str]:
 def test_told_is_what_an_application_learns_about_a_person() -> None:
     found = {
         str(file.relative_to(ROOT)): names
-        for floor in _FLOORS
-        for file in sorted((ROOT / floor).rglob("*.py"))
+        for layer in _LAYERS
+        for file in sorted((ROOT / layer).rglob("*.py"))
         if (names := told(file.read_text(encoding="utf-8")))
     }
     assert found == TOLD, "what an event says is its facts, what a provider says is stated, what a command says is said"

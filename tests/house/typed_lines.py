@@ -26,7 +26,7 @@ from tests.house.field_lines import Line, noun_of
 from tests.house.nouns import NOUNS
 from tests.places import MIGRATIONS, ROOT
 
-_FLOORS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
+_LAYERS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
 _DEMO: Final = ROOT / "entrypoints" / "demo"
 _HANDING_ON: Final = frozenset({"replace", "taken", "shown", "Columns"})
 # Fields that nearly every noun has.
@@ -69,7 +69,7 @@ def counted() -> Counted:
 
 
 def _of_python() -> Iterator[tuple[str, str, Line]]:
-    for folder in _FLOORS:
+    for folder in _LAYERS:
         for file in sorted((ROOT / folder).rglob("*.py")):
             if _DEMO in file.parents:
                 continue

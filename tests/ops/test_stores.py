@@ -13,9 +13,9 @@ _OUTSIDE: Final = re.compile(r"Outside a unit of work, ([^.]*)\.")
 _NAME: Final = re.compile(r"`(\w+)`")
 
 
-def _classes(*floors: str) -> Iterator[tuple[Path, ast.ClassDef]]:
-    for floor in floors:
-        for file in sorted((ROOT / floor).rglob("*.py")):
+def _classes(*layers: str) -> Iterator[tuple[Path, ast.ClassDef]]:
+    for layer in layers:
+        for file in sorted((ROOT / layer).rglob("*.py")):
             for node in ast.parse(file.read_text()).body:
                 if isinstance(node, ast.ClassDef):
                     yield file.relative_to(ROOT), node

@@ -18,9 +18,9 @@ from typing import Final
 from ops.mutations.places import SEEN
 from ops.runs.chosen import LIST, Chosen, Listed, is_whole
 from tests.places import ROOT
+from tests.runs.packages import digest_of
 from tests.runs.reached import all_functions
 from tests.runs.recorded import BRANCH, OF_CHOSEN, RECORDED, OfCase, Recording, those
-from tests.runs.rooms import digest_of
 from tests.runs.shares import all_files, measured
 
 _TIMES: Final = 2

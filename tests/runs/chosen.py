@@ -17,7 +17,7 @@ import pytest
 
 from ops.runs.chosen import LIST, Chosen
 from tests.places import ROOT
-from tests.runs.rooms import digest_of, is_narrowed
+from tests.runs.packages import digest_of, is_narrowed
 from tests.runs.shares import FILES, SECONDS, all_files, measured, shares
 
 STARTING: Final = 60.0
@@ -62,8 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(_Part(json.loads(worker[_CASES])))
     elif config.option.chosen:
         given = config.option
-        if given.rooms or given.seconds or given.coverage:
-            raise pytest.UsageError("--chosen runs a part. --rooms, --seconds and --coverage say something about the whole")
+        if given.packages or given.seconds or given.coverage:
+            raise pytest.UsageError("--chosen runs a part. --packages, --seconds and --coverage say something about the whole")
         chosen = Chosen.read()
         plan = Plan.of(chosen, all_files(), measured())
         config.pluginmanager.register(_Choosing(chosen, plan), "chosen")

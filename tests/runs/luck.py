@@ -1,4 +1,5 @@
-"""A case that failed by waiting has a second try, alone, after a run of all tests (`--rooms`). One that saw something wrong is red at once.
+"""A case that failed by waiting has a second try, alone, after a run of all tests (`--packages`). One that saw something wrong is red at
+once.
 
 A busy machine makes a test wait in vain; nothing else does in a sound product. But a lost wake-up, a deadlock and a leak look the same.
 So a second try is written down: the run prints a line for `tests/runs/lucky.toml`, and `make check-all` is red while a line stands there.
@@ -16,7 +17,7 @@ import pytest
 import trio
 
 from tests.places import ROOT
-from tests.runs.rooms import Checked, digest_of
+from tests.runs.packages import Checked, digest_of
 
 LUCKY: Final = ROOT / "tests" / "runs" / "lucky.toml"
 MOST: Final = 2
@@ -28,9 +29,9 @@ _ENDS: Final = (trio.TooSlowError, subprocess.TimeoutExpired, TimeoutError)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput") or not config.option.rooms:
+    if hasattr(config, "workerinput") or not config.option.packages:
         return
-    if config.option.rooms == "all" and (lucky := tomllib.loads(LUCKY.read_text())):
+    if config.option.packages == "all" and (lucky := tomllib.loads(LUCKY.read_text())):
         raise pytest.UsageError(f"{LUCKY.relative_to(ROOT)} has lines: mend what waited in vain there first: {', '.join(lucky)}")
     config.pluginmanager.register(SecondTries(Checked.read().files))
 

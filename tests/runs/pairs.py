@@ -1,7 +1,7 @@
 """A walk of all combinations, and a choice of them in which each two values still meet.
 
-A rule that fails does so for one value, or for two that meet. A room of `rooms.toml` with `pairs = true` walks its choice in each run, and
-everything when it is due.
+A rule that fails does so for one value, or for two that meet. A package of `packages.toml` with `pairs = true` walks its choice in each
+run, and everything when it is due.
 """
 
 import os
@@ -10,13 +10,13 @@ from itertools import combinations
 from typing import Final, TypeVar
 
 CHOSEN: Final = "TESTS_BY_PAIRS"
-"""The rooms that walk by pairs in this run, with commas. The controller of a run says it to its workers."""
+"""The packages that walk by pairs in this run, with commas. The controller of a run says it to its workers."""
 Case = TypeVar("Case", bound=tuple[Hashable, ...])
 
 
-def by_pairs(room: str, cases: Sequence[Case], *, beside: Sequence[Case] = ()) -> Sequence[Case]:
-    """All cases, or the choice if the room is not due. `beside` are cases that stay in any choice."""
-    return chosen(cases, beside=beside) if room in os.environ.get(CHOSEN, "").split(",") else cases
+def by_pairs(package: str, cases: Sequence[Case], *, beside: Sequence[Case] = ()) -> Sequence[Case]:
+    """All cases, or the choice if the package is not due. `beside` are cases that stay in any choice."""
+    return chosen(cases, beside=beside) if package in os.environ.get(CHOSEN, "").split(",") else cases
 
 
 def chosen(cases: Sequence[Case], *, beside: Sequence[Case] = ()) -> Sequence[Case]:

@@ -23,7 +23,7 @@ _TOO_SOON: Final = 0.03
 def pytest_configure(config: pytest.Config) -> None:
     """Before PostgreSQL starts, which takes some seconds. Without workers nothing could be written while a case runs."""
     given = config.option
-    if not hasattr(config, "workerinput") and given.numprocesses and (given.rooms or given.chosen) and not given.collectonly:
+    if not hasattr(config, "workerinput") and given.numprocesses and (given.packages or given.chosen) and not given.collectonly:
         config.pluginmanager.register(progress := Progress(config))
         progress.start()
 

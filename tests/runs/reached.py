@@ -33,13 +33,13 @@ from slipcover.branch import preinstrument
 from slipcover.importer import SlipcoverLoader
 
 from tests.places import ROOT
+from tests.runs.packages import ENDED, digest_of, is_narrowed
 from tests.runs.recorded import BRANCH, OF_CHOSEN, RECORDED, OfCase, OfWorker, Recording, bits, those
-from tests.runs.rooms import ENDED, digest_of, is_narrowed
 
 # A test of this module gives its runs another folder.
 FOLDER: Final = Path(os.environ.get("TESTS_REACHED", ROOT / "tests" / "reached"))
 MOST_FILES: Final = 40
-_FLOORS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
+_LAYERS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
 _FAMILIES: Final = ("platform", "federation", "services", "tenancy", "identity", "record")
 _BRANCHES_OF: Final = "core"
 MARK: Final = "__reached_by_tests__"
@@ -63,15 +63,15 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def family_of(module: str) -> str:
-    """The file of the map that has this module: its family, or its floor where it belongs to the foundation."""
+    """The file of the map that has this module: its family, or its layer where it belongs to the foundation."""
     return next((family for family in _FAMILIES if f"/{family}/" in module or module.endswith(f"/{family}.py")), module.partition("/")[0])
 
 
 def all_functions() -> set[str]:
     """Every function of the product, as `module:qualified name`."""
     numbers: dict[str, int] = {}
-    for floor in _FLOORS:
-        for path in (ROOT / floor).rglob("*.py"):
+    for layer in _LAYERS:
+        for path in (ROOT / layer).rglob("*.py"):
             _Marked(path.relative_to(ROOT).as_posix(), numbers).visit(ast.parse(path.read_text(encoding="utf-8")))
     return {*numbers}
 
@@ -224,7 +224,7 @@ class _Reaching(MetaPathFinder):
             sys.meta_path.insert(0, self)
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if fullname.partition(".")[0] not in _FLOORS:
+        if fullname.partition(".")[0] not in _LAYERS:
             return None
         others = sys.meta_path[sys.meta_path.index(self) + 1 :]
         spec = next((found for one in others if (found := one.find_spec(fullname, path, target)) is not None), None)
@@ -339,7 +339,7 @@ class _Reaching(MetaPathFinder):
             for file, reached in worker.files.items():
                 by_file[file] |= {name for name in those(worker.names, reached) if BRANCH not in name}
         given = session.config.option
-        whole = given.rooms == "all" and not is_narrowed(session.config)
+        whole = given.packages == "all" and not is_narrowed(session.config)
         recording = Recording(workers=workers, whole=whole, green=session.exitstatus == pytest.ExitCode.OK)
         if given.chosen:
             # A part says nothing of the whole.

@@ -85,7 +85,7 @@ class OfWorker:
 class Recording:
     workers: Sequence[OfWorker]
     whole: bool
-    """Whether every test ran: each room, and no file was named."""
+    """Whether every test ran: each package, and no file was named."""
     green: bool
 
     def write(self, place: Path) -> None:

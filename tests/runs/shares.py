@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 from tests.places import ROOT
-from tests.runs.rooms import ENDED, LEFT_OUT
+from tests.runs.packages import ENDED, LEFT_OUT
 
 FILES: Final = "files"
 SECONDS: Final = "seconds"

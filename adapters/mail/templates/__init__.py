@@ -1,4 +1,4 @@
-"""Render mails from templates. Each mail has one template, in the folder of its family, which is rendered as text and as HTML. All mails
+"""Render mails from templates. Each mail has one template, in the folder of its area, which is rendered as text and as HTML. All mails
 share a layout, and their words are in the catalogue. A mail loads nothing from the network except an organization's logo, from this
 installation.
 """
@@ -33,9 +33,9 @@ _LONGEST_VALUE: Final = 300
 # Values of ours, and those that somebody copies: a link, a code, the record and the name of a domain, an address.
 _COPIED: Final = frozenset({"link", "code", "domain", "record", "host", "new_email", "address"})
 
-# The layout is in the first folder. All folders are searched, because a use case names its mail without the family.
+# The layout is in the first folder. All folders are searched, because a use case names its mail without the area.
 _HERE: Final = Path(__file__).parent
-_FOLDERS: Final = (_HERE, *(_HERE / family for family in ("federation", "identity", "services", "tenancy")))
+_FOLDERS: Final = (_HERE, *(_HERE / area for area in ("federation", "identity", "services", "tenancy")))
 
 Form = Literal["txt", "html"]
 _COMPILED: Final[Mapping[Form, CompiledTemplates]] = {"txt": CompiledTemplates(), "html": CompiledTemplates()}

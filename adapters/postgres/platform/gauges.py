@@ -20,7 +20,7 @@ from ports.services.billing import WaitingBillingEvents
 
 
 class PostgresGauges(OnPool):
-    """Implements `ports.platform.GaugeReader`. `directories` is a statement of a family that this one does not know: its columns are
+    """Implements `ports.platform.GaugeReader`. `directories` is a statement of an area that this one does not know: its columns are
     `waiting` and `failing`.
     """
 

@@ -1,4 +1,4 @@
-"""The tables on which all families stand."""
+"""The tables on which all areas stand."""
 
 from typing import Final
 

@@ -1,5 +1,5 @@
-"""The routes of the API, family by family. Health, metrics and the published keys belong to no family. A
-search knows things of all families.
+"""The routes of the API, area by area. Health, metrics and the published keys belong to no area. A
+search knows things of all areas.
 """
 
 from typing import Final

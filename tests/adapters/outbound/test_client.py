@@ -88,8 +88,8 @@ async def calling(**settings: Any) -> AsyncIterator[Calling]:
 def test_nothing_else_of_the_server_speaks_http_to_others() -> None:
     """All outbound calls go through this client: to receivers, providers, published keys and addresses of logos."""
     speaks = re.compile(r"^\s*(?:import|from) (?:httpcore|httpx|aiohttp|requests|urllib3|urllib\.request|http\.client)\b", re.MULTILINE)
-    floors = ("core", "ports", "adapters", "actors", "entrypoints")
-    files = (file for floor in floors for file in (ROOT / floor).rglob("*.py") if speaks.search(file.read_text()))
+    layers = ("core", "ports", "adapters", "actors", "entrypoints")
+    files = (file for layer in layers for file in (ROOT / layer).rglob("*.py") if speaks.search(file.read_text()))
     others = {file.relative_to(ROOT) for file in files if file.parent != ROOT / "adapters/outbound"}
     # The command that starts the demo, the programs that it starts, and the one that asks a server of ours for an assistant.
     assert {str(other) for other in others} == {

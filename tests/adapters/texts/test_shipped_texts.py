@@ -21,7 +21,7 @@ from core.domain.texts.rules import FormerDefault
 from tests.http.pages.console.texts import asked_for
 from tests.places import PAGES, ROOT
 
-FLOORS = ("core", "ports", "adapters", "actors", "entrypoints")
+LAYERS = ("core", "ports", "adapters", "actors", "entrypoints")
 OTHERS = [language for language in CONSOLE_LANGUAGES if language is not DEFAULT]
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 # What says a text in a template and in Python. The first two names of `branded` and of `text` are keys.
@@ -211,7 +211,7 @@ def templates() -> tuple[tuple[str, nodes.Template], ...]:
 
 @cache
 def python() -> tuple[tuple[str, ast.Module], ...]:
-    paths = [path for floor in FLOORS for path in (ROOT / floor).rglob("*.py")]
+    paths = [path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")]
     return tuple((str(path.relative_to(ROOT)), ast.parse(path.read_text())) for path in paths)
 
 

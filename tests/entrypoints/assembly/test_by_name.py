@@ -40,9 +40,9 @@ def fits(value: object, declared: Any) -> bool:
     return isinstance(value, kind)
 
 
-def misfits(family: Frozen) -> Iterator[str]:
-    """Of the family, of its members, and of what these are put together from."""
-    waiting, seen = [(type(family).__name__, family)], set[int]()
+def misfits(area: Frozen) -> Iterator[str]:
+    """Of the area, of its members, and of what these are put together from."""
+    waiting, seen = [(type(area).__name__, area)], set[int]()
     while waiting:
         place, whole = waiting.pop(0)
         if id(whole) in seen:
@@ -65,7 +65,7 @@ async def test_each_use_case_has_what_its_fields_declare(tmp_path: Path, log: Ca
         }
     )
     async with bootstrap.open_postern(settings) as postern:
-        families = (
+        areas = (
             postern.foundation,
             postern.record,
             postern.identity,
@@ -74,7 +74,7 @@ async def test_each_use_case_has_what_its_fields_declare(tmp_path: Path, log: Ca
             postern.federation,
             postern.platform,
         )
-        assert [told for family in families for told in misfits(family)] == []
+        assert [told for area in areas for told in misfits(area)] == []
     assert log.events("database_away")
 
 

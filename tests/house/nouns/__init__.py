@@ -1,4 +1,4 @@
-"""All nouns, by family, and the tables that hold none."""
+"""All nouns, by area, and the tables that hold none."""
 
 from typing import Final
 

@@ -30,7 +30,7 @@ from tests.http.people import People, Person
 from tests.http.signing_in import LOGIN, PASSWORD
 
 UNMEASURED = replace(SETTINGS, rate_limits=False)
-FAMILIES = {"foundation", "identity", "services", "federation", "tenancy", "platform", "record", "pages", "configuration"}
+AREAS = {"foundation", "identity", "services", "federation", "tenancy", "platform", "record", "pages", "configuration"}
 ID = "0199d3a0-0000-7000-8000-000000000001"
 
 # Ids, tokens and times differ between any two answers.
@@ -59,7 +59,7 @@ def filled(one: Endpoint) -> str:
     return path
 
 
-def test_the_map_lists_every_route_by_family() -> None:
+def test_the_map_lists_every_route_by_area() -> None:
     application = PosternApplication(None, SETTINGS)
     assert isinstance(application, QuartTrio)
     listed = {(method, rule.rule) for rule in application.url_map.iter_rules() for method in rule.methods or ()}
@@ -67,8 +67,8 @@ def test_the_map_lists_every_route_by_family() -> None:
     heads = {("HEAD", path) for method, path in declared if method == "GET"}
     assert {(method, path.replace("<uuid:", "<")) for method, path in listed} == declared | heads
     assert ("DELETE", "/api/user/devices/<uuid:device_id>") in listed
-    assert set(application.blueprints) == FAMILIES
-    assert {rule.endpoint.partition(".")[0] for rule in application.url_map.iter_rules()} == FAMILIES
+    assert set(application.blueprints) == AREAS
+    assert {rule.endpoint.partition(".")[0] for rule in application.url_map.iter_rules()} == AREAS
 
 
 def test_the_methods_of_a_path_share_a_rule() -> None:

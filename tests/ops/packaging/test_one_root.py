@@ -2,7 +2,7 @@
 
 import pytest
 
-from ops.packaging.one_root import FLOORS, CannotMove, moved, moved_source
+from ops.packaging.one_root import LAYERS, CannotMove, moved, moved_source
 from tests.places import ROOT
 
 
@@ -59,8 +59,8 @@ def test_a_form_that_cannot_move_stops_the_build(source: str, why: str) -> None:
 
 @pytest.mark.slow
 def test_every_module_of_the_product_can_move() -> None:
-    for floor in FLOORS:
-        for file in (ROOT / floor).rglob("*.py"):
+    for layer in LAYERS:
+        for file in (ROOT / layer).rglob("*.py"):
             moved_source(file.read_bytes(), file.relative_to(ROOT).as_posix())
 
 

@@ -15,12 +15,12 @@ import yaml
 
 from ops.image.debian import NotMade
 from ops.pictures import MADE_OF, made_of
-from ops.release.__main__ import due_rooms
+from ops.release.__main__ import due_packages
 from ops.release.archives import archive
 from ops.release.files import DIGESTS, write_digests
 from ops.release.version import COPIES, FIGURES, KUSTOMIZATION, NotReleased, changes, current_version, release
 from tests.places import ROOT
-from tests.runs.rooms import rooms
+from tests.runs.packages import packages
 from tests.tools import needs
 
 DAY = date(2026, 12, 1)
@@ -165,7 +165,7 @@ def test_what_nobody_has_seen_green_as_it_is_now_is_not_released(tree: Path) -> 
     with pytest.raises(NotReleased, match=r"run make check-all, and commit what it writes: .*: image, oldest server$"):
         release(tree, "9.9.9", DAY, digest_of_image, lambda: ["image", "oldest server"])
     assert (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain")) == (head, "")
-    assert set(due_rooms()) <= {room.name for room in rooms()}
+    assert set(due_packages()) <= {package.name for package in packages()}
 
 
 def test_an_archive_of_the_same_files_is_the_same(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from ops.runs import chosen as of_list
 from ops.runs.chosen import Chosen, Listed
 from tests.runs import choosing
 from tests.runs.choosing import chosen_of, thinned, two_of_each
+from tests.runs.packages import digest_of
 from tests.runs.recorded import OfCase, OfWorker, Recording, bits, those
-from tests.runs.rooms import digest_of
 
 FILE = "tests/domain/test_email.py"
 NOTHING = Chosen(files={}, chosen=0, among=0)

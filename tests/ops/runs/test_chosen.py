@@ -13,7 +13,7 @@ from ops.runs import chosen as of_list
 from ops.runs.chosen import WHOLE, Chosen, Listed, is_whole
 from tests.places import ROOT
 from tests.runs.chosen import Plan, beginning
-from tests.runs.rooms import digest_of
+from tests.runs.packages import digest_of
 from tests.runs.shares import all_files
 
 ONE = "tests/domain/test_email.py"
@@ -137,9 +137,9 @@ def test_a_part_that_says_what_it_reached_writes_nothing_about_the_whole(place: 
     assert sorted(one.name for one in tmp_path.iterdir()) == ["chosen.txt", "recorded-chosen.json.gz"]
 
 
-@pytest.mark.parametrize("about_the_whole", [("--rooms", "due"), ("--rooms", "all"), ("--seconds",), ("--coverage",)])
+@pytest.mark.parametrize("about_the_whole", [("--packages", "due"), ("--packages", "all"), ("--seconds",), ("--coverage",)])
 def test_what_says_something_of_the_whole_does_not_go_with_a_part(about_the_whole: Sequence[str]) -> None:
-    """So no case has a second try either: `tests/runs/luck.py` gives one in a run with `--rooms` alone."""
+    """So no case has a second try either: `tests/runs/luck.py` gives one in a run with `--packages` alone."""
     done = run("-n", "0", "--chosen", *about_the_whole, ONE, environment={})
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "--chosen runs a part." in done.stderr
@@ -156,7 +156,7 @@ def pytest_runtest_call():
 """
 
 
-@pytest.mark.parametrize(("options", "status"), [(("--chosen",), 1), (("--rooms", "due"), 0)], ids=["the part", "the whole"])
+@pytest.mark.parametrize(("options", "status"), [(("--chosen",), 1), (("--packages", "due"), 0)], ids=["the part", "the whole"])
 def test_a_case_of_the_part_that_waited_in_vain_has_no_second_try(
     place: Path, others: Mapping[str, Listed], tmp_path: Path, options: Sequence[str], status: int
 ) -> None:

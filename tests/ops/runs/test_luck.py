@@ -10,7 +10,7 @@ import trio
 from tests.places import ROOT
 from tests.runs import luck
 from tests.runs.luck import MOST, SecondTries, failed_by_waiting
-from tests.runs.rooms import digest_of
+from tests.runs.packages import digest_of
 
 FILE = "tests/domain/test_email.py"
 OF_SECURITY = "tests/security/test_credentials.py"
@@ -120,8 +120,8 @@ def test_everything_is_red_while_a_line_stands_there(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(luck, "LUCKY", tmp_path / "lucky.toml")
     monkeypatch.setattr(luck, "ROOT", tmp_path)
     (tmp_path / "lucky.toml").write_text(f'"{FILE}::one" = "2026-11-28"\n')
-    config: Any = SimpleNamespace(option=SimpleNamespace(rooms="all"), pluginmanager=SimpleNamespace(register=lambda _: None))
+    config: Any = SimpleNamespace(option=SimpleNamespace(packages="all"), pluginmanager=SimpleNamespace(register=lambda _: None))
     with pytest.raises(pytest.UsageError, match="mend what waited in vain there first"):
         luck.pytest_configure(config)
-    config.option.rooms = "due"
+    config.option.packages = "due"
     luck.pytest_configure(config)

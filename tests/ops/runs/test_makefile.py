@@ -37,7 +37,7 @@ EVERY_FILE = ".venv/bin/python -m pytest -n 6 --dist each"
 
 def test_what_ships_is_tested_when_it_is_due_and_nothing_is_counted_for_coverage() -> None:
     (command,) = commands("check-tests")
-    assert command == f"{EVERY_FILE} --rooms due"
+    assert command == f"{EVERY_FILE} --packages due"
 
 
 def test_the_plain_command_runs_the_chosen_part() -> None:
@@ -60,7 +60,7 @@ def test_neither_a_workflow_nor_ci_runs_the_chosen_part() -> None:
     for target in targets:
         assert not [line for line in planned(target) if "--chosen" in line], target
     for target in ("check", "check-all", "check-tests"):
-        assert any(f"{EVERY_FILE} --rooms " in line for line in planned(target))
+        assert any(f"{EVERY_FILE} --packages " in line for line in planned(target))
 
 
 def test_types_style_and_contracts_are_checked_beside_the_tests_and_each_can_fail_the_run() -> None:
@@ -68,7 +68,7 @@ def test_types_style_and_contracts_are_checked_beside_the_tests_and_each_can_fai
     assert command.startswith(
         "nice -n 10 make --no-print-directory --keep-going lint types contracts > build/beside.txt 2>&1 & others=$!; "
     )
-    assert f"; {EVERY_FILE} --rooms due; tests=$?; wait $others; said=$?; " in command
+    assert f"; {EVERY_FILE} --packages due; tests=$?; wait $others; said=$?; " in command
     assert command.endswith("; cat build/beside.txt; exit $((tests | said))")
 
 
@@ -108,7 +108,7 @@ def test_the_recipe_of_systemd_compiles_after_each_checkout() -> None:
 def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_does_not_show() -> None:
     bundled = "tests/e2e/starts/test_bundled.py"
     whole, *tests = commands("check-all")
-    assert f"; {EVERY_FILE} --rooms all --coverage --seconds --reached; tests=$?; " in whole
+    assert f"; {EVERY_FILE} --packages all --coverage --seconds --reached; tests=$?; " in whole
     assert tests == [
         ".venv/bin/python -m pytest -q tests/ops/middleware tests/e2e/relying tests/e2e/mcp",
         "POSTERN_TEST_VISITS=every .venv/bin/python -m pytest -n 6 --dist worksteal tests/browser tests/adapters/postgres/worlds",

@@ -1,4 +1,4 @@
-"""`make near`: a change leads to the tests that ran it, that import it, and to those of its noun on every floor."""
+"""`make near`: a change leads to the tests that ran it, that import it, and to those of its noun on every layer."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from ops.near import ALL, ALWAYS, ROOT, WALKS, changed_since, near
 @pytest.mark.parametrize(
     ("changed", "some"),
     [
-        # The noun's name on every floor.
+        # The noun's name on every layer.
         (
             "core/usecases/tenancy/teams.py",
             {"tests/http/tenancy/test_teams.py"},

@@ -28,7 +28,7 @@ def test_a_case_that_only_it_sees_can_stay() -> None:
     assert pairs(chosen(CASES, beside=[stays])) == pairs(CASES)
 
 
-def test_a_room_that_is_due_walks_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_due_walks_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(CHOSEN, raising=False)
     assert by_pairs("ownership", CASES) == CASES
     monkeypatch.setenv(CHOSEN, "others")

@@ -7,11 +7,11 @@ from typing import Final
 from core.domain.identity.endings import SEALED, SIGNED
 
 ROOT: Final = Path(__file__).parents[3]
-FLOORS: Final = ("core", "adapters", "entrypoints")
+LAYERS: Final = ("core", "adapters", "entrypoints")
 
 
 def sources() -> dict[Path, str]:
-    return {path: path.read_text() for floor in FLOORS for path in (ROOT / floor).rglob("*.py")}
+    return {path: path.read_text() for layer in LAYERS for path in (ROOT / layer).rglob("*.py")}
 
 
 def test_every_key_of_the_server_says_what_its_texts_open() -> None:

@@ -141,7 +141,7 @@ def _structs(answer: Any) -> Iterator[type[msgspec.Struct]]:
 def _signing_places() -> Iterator[str]:
     """Each function that signs an access token or an assertion for a proxy, or has a session's tokens made."""
     root = Path(next(iter(core.__path__))).parent
-    for path in sorted(one for floor in ("core", "adapters", "actors", "entrypoints") for one in (root / floor).rglob("*.py")):
+    for path in sorted(one for layer in ("core", "adapters", "actors", "entrypoints") for one in (root / layer).rglob("*.py")):
         for function in ast.walk(ast.parse(path.read_text())):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and any(map(_signs, ast.walk(function))):
                 yield f"{path.relative_to(root)}:{function.name}"

@@ -85,5 +85,5 @@ PLACES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("made", PLACES)
 def test_it_is_made_in_one_place(made: str) -> None:
-    files = [file for floor in (core, adapters) for folder in floor.__path__ for file in Path(folder).rglob("*.py")]
+    files = [file for layer in (core, adapters) for folder in layer.__path__ for file in Path(folder).rglob("*.py")]
     assert sorted(file.relative_to(ROOT).as_posix() for file in files if made in file.read_text()) == [*PLACES[made]]

@@ -1,11 +1,12 @@
-"""`--rooms due`: what ships is tested again when its contents have changed since it was last green, and not otherwise.
+"""`--packages due`: what ships is tested again when its contents have changed since it was last green, and not otherwise.
 
-`tests/runs/rooms.toml` names each room that ships: its tests, and the paths that make it due. `tests/checked.json` has a line for each
-room, each page of the sweeps and each file of tests: the digest of the contents that were green. What has another digest, or none, is due.
-A wrong line only makes something run. Git is not asked: in CI, the merge base with `main` is the commit itself, and clones are shallow.
+`tests/runs/packages.toml` names each package that ships: its tests, and the paths that make it due. `tests/checked.json` has a line for
+each package, each page of the sweeps and each file of tests: the digest of the contents that were green. What has another digest, or none,
+is due. A wrong line only makes something run. Git is not asked: in CI, the merge base with `main` is the commit itself, and clones are
+shallow.
 
-A run of all tests (`--rooms due` or `--rooms all`) writes the lines of what it ran whole and saw green; whoever lands a change commits
-them. `python -m tests.runs.rooms` prints the rooms that are due.
+A run of all tests (`--packages due` or `--packages all`) writes the lines of what it ran whole and saw green; whoever lands a change
+commits them. `python -m tests.runs.packages` prints the packages that are due.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ import pytest
 from tests.places import ROOT
 from tests.runs.pairs import CHOSEN
 
-ROOMS: Final = ROOT / "tests" / "runs" / "rooms.toml"
+PACKAGES: Final = ROOT / "tests" / "runs" / "packages.toml"
 # A test of this module gives its runs another list.
 CHECKED: Final = Path(os.environ.get("TESTS_CHECKED", ROOT / "tests" / "checked.json"))
 CHANGELOG: Final = ROOT / "CHANGELOG.md"
@@ -47,14 +48,14 @@ _DIGITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Package:
     name: str
     tests: Sequence[str]
     """Files, and folders with a slash at their end."""
     paths: Sequence[str]
-    """What makes the room due: files, folders, and patterns."""
+    """What makes the package due: files, folders, and patterns."""
     pairs: bool = False
-    """Its files always run: by pairs, and whole when the room is due."""
+    """Its files always run: by pairs, and whole when the package is due."""
 
     def files(self) -> Collection[str]:
         return {file for one in self.tests for file in _files(one) if Path(file).name.startswith("test_")}
@@ -67,40 +68,40 @@ class Room:
 class Checked:
     """The digests that were green, by name."""
 
-    rooms: Mapping[str, str]
+    packages: Mapping[str, str]
     pages: Mapping[str, str]
     files: Mapping[str, str]
 
     @classmethod
     def read(cls) -> "Checked":
         found = json.loads(CHECKED.read_text()) if CHECKED.exists() else {}
-        return cls(**{kind: found.get(kind, {}) for kind in ("rooms", "pages", "files")})
+        return cls(**{kind: found.get(kind, {}) for kind in ("packages", "pages", "files")})
 
     def write(self) -> None:
-        kinds = {"rooms": self.rooms, "pages": self.pages, "files": self.files}
+        kinds = {"packages": self.packages, "pages": self.pages, "files": self.files}
         CHECKED.write_text(json.dumps(kinds, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def rooms() -> Sequence[Room]:
-    found = tomllib.loads(ROOMS.read_text())
-    return [Room(name=name, **said) for name, said in found.items()]
+def packages() -> Sequence[Package]:
+    found = tomllib.loads(PACKAGES.read_text())
+    return [Package(name=name, **said) for name, said in found.items()]
 
 
-def reasons(checked: Mapping[str, str], among: Sequence[Room]) -> Mapping[str, str]:
-    """Why each room is due. A room that is not due is not in it."""
+def reasons(checked: Mapping[str, str], among: Sequence[Package]) -> Mapping[str, str]:
+    """Why each package is due. A package that is not due is not in it."""
     found = {}
-    for room in among:
-        if room.name not in checked:
-            found[room.name] = "nobody has seen its tests green"
-        elif checked[room.name] != room.digest():
-            found[room.name] = "its tests, or files that it is made of, have changed"
+    for package in among:
+        if package.name not in checked:
+            found[package.name] = "nobody has seen its tests green"
+        elif checked[package.name] != package.digest():
+            found[package.name] = "its tests, or files that it is made of, have changed"
     return found
 
 
-def left_out(due: Collection[str], among: Sequence[Room]) -> frozenset[str]:
+def left_out(due: Collection[str], among: Sequence[Package]) -> frozenset[str]:
     """The files of tests that no room that is due has. A file that is in no room always runs."""
-    waiting = {file for room in among if room.name not in due and not room.pairs for file in room.files()}
-    return frozenset(waiting - {file for room in among if room.name in due for file in room.files()})
+    waiting = {file for package in among if package.name not in due and not package.pairs for file in package.files()}
+    return frozenset(waiting - {file for package in among if package.name in due for file in package.files()})
 
 
 def digest_of(paths: Sequence[str]) -> str:
@@ -145,15 +146,15 @@ def _content(file: str) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rooms", choices=("due", "all"), help="run what ships if it is due, or all of it; note what was green")
+    parser.addoption("--packages", choices=("due", "all"), help="run what ships if it is due, or all of it; note what was green")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         files = frozenset(worker.get(LEFT_OUT, ()))
-    elif config.option.rooms and not config.option.collectonly:
-        noting = Noting(every=config.option.rooms == "all")
+    elif config.option.packages and not config.option.collectonly:
+        noting = Noting(every=config.option.packages == "all")
         config.pluginmanager.register(noting, "noting")
         files = noting.left_out
     else:
@@ -185,14 +186,14 @@ class Noting:
 
     def __init__(self, *, every: bool) -> None:
         self._every = every
-        self._rooms = rooms()
+        self._packages = packages()
         self._checked = Checked.read()
-        all_of_them = dict.fromkeys((room.name for room in self._rooms), "all are run")
-        self._reasons = all_of_them if every else reasons(self._checked.rooms, self._rooms)
-        self.left_out = left_out(self._reasons, self._rooms)
-        os.environ[CHOSEN] = ",".join(room.name for room in self._rooms if room.pairs and room.name not in self._reasons)
+        all_of_them = dict.fromkeys((package.name for package in self._packages), "all are run")
+        self._reasons = all_of_them if every else reasons(self._checked.packages, self._packages)
+        self.left_out = left_out(self._reasons, self._packages)
+        os.environ[CHOSEN] = ",".join(package.name for package in self._packages if package.pairs and package.name not in self._reasons)
         # Of what the tests are about to see, not of what somebody writes meanwhile.
-        self._digests = {room.name: room.digest() for room in self._rooms if room.name in self._reasons}
+        self._digests = {package.name: package.digest() for package in self._packages if package.name in self._reasons}
         self._files: dict[str, str] = {}
         self._pages: dict[str, str] = {}
         self._collected: set[str] = set()
@@ -241,23 +242,25 @@ class Noting:
         # Without npm, tests of clients are skipped, and nobody has seen these. In CI, what is skipped is skipped by intent.
         unseen = set() if os.environ.get("CI") else self._skipped
         seen = {file: digest for file, digest in self._files.items() if file not in self._red}
-        green = {name: digest for name, digest in self._digests.items() if self._is_green(self._room(name), set(seen) - unseen)}
+        green = {name: digest for name, digest in self._digests.items() if self._is_green(self._package(name), set(seen) - unseen)}
         there = {file for file in before.files if (ROOT / file).exists()}
         Checked(
-            rooms={name: digest for name, digest in {**before.rooms, **green}.items() if name in {one.name for one in self._rooms}},
+            packages={
+                name: digest for name, digest in {**before.packages, **green}.items() if name in {one.name for one in self._packages}
+            },
             # Pages that are gone leave the list.
             pages=self._pages if self._every and not self._red else {**before.pages, **self._pages},
             files={**{file: before.files[file] for file in there}, **seen},
         ).write()
 
-    def _room(self, name: str) -> Room:
-        return next(room for room in self._rooms if room.name == name)
+    def _package(self, name: str) -> Package:
+        return next(package for package in self._packages if package.name == name)
 
-    def _is_green(self, room: Room, green: Collection[str]) -> bool:
+    def _is_green(self, package: Package, green: Collection[str]) -> bool:
         """A worker that crashed leaves files that it had collected and nobody ran. A file of which nothing was collected says nothing: what
         it needs is not there.
         """
-        collected = self._collected & set(room.files())
+        collected = self._collected & set(package.files())
         return bool(collected) and collected <= set(green)
 
     @staticmethod
@@ -265,7 +268,9 @@ class Noting:
         os.environ.pop(CHOSEN, None)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        waiting = [f"{room.name}{' but for pairs' if room.pairs else ''}" for room in self._rooms if room.name not in self._reasons]
+        waiting = [
+            f"{package.name}{' but for pairs' if package.pairs else ''}" for package in self._packages if package.name not in self._reasons
+        ]
         if waiting:
             terminalreporter.write_line(
                 f"Left out, since nothing of it changed: {', '.join(waiting)} ({len(self.left_out)} files of tests)."
@@ -287,7 +292,7 @@ class Sweep:
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._node = request.node
-        self._due_alone = request.config.option.rooms == "due"
+        self._due_alone = request.config.option.packages == "due"
         self._checked = _checked_pages()
 
     def is_due(self, page: str, content: bytes) -> bool:
@@ -305,4 +310,4 @@ def _checked_pages() -> Mapping[str, str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{name}\n" for name in reasons(Checked.read().rooms, rooms()))
+    sys.stdout.writelines(f"{name}\n" for name in reasons(Checked.read().packages, packages()))

@@ -1,4 +1,4 @@
-"""Rooms by family: the foundation, at the root of each floor, imports no family; no folder holds too many files; no two public classes have
+"""Packages by area: the foundation, at the root of each layer, imports no area; no folder holds too many files; no two public classes have
 the same name.
 """
 
@@ -15,10 +15,10 @@ import pytest
 
 from tests.places import ROOT
 
-FAMILIES = {"record", "identity", "tenancy", "services", "federation", "platform"}
-FLOORS = ("core/domain", "ports", "core/usecases", "adapters/postgres")
-# The unit of work gives every family's repositories, as in `uow.accounts`, so it imports all families.
-KNOWS_FAMILIES = {"ports/unit_of_work.py", "adapters/postgres/unit_of_work.py"}
+AREAS = {"record", "identity", "tenancy", "services", "federation", "platform"}
+LAYERS = ("core/domain", "ports", "core/usecases", "adapters/postgres")
+# The unit of work gives every area's repositories, as in `uow.accounts`, so it imports all areas.
+KNOWS_AREAS = {"ports/unit_of_work.py", "adapters/postgres/unit_of_work.py"}
 FULL: Final = 25
 # The folders that may hold more files, each with the reason.
 MAY_BE_FULLER: Final[Mapping[str, str]] = {
@@ -31,16 +31,16 @@ def imported(file: Path) -> set[str]:
     return {node.module for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom) and node.module}
 
 
-def test_the_foundation_of_a_floor_knows_no_family_of_it() -> None:
+def test_the_foundation_of_a_layer_knows_no_area_of_it() -> None:
     faults = []
-    for floor in FLOORS:
-        families = {f"{floor.replace('/', '.')}.{family}" for family in FAMILIES}
-        for file in (ROOT / floor).glob("*.py"):
-            # A small family is one file.
-            if file.stem in FAMILIES:
+    for layer in LAYERS:
+        areas = {f"{layer.replace('/', '.')}.{area}" for area in AREAS}
+        for file in (ROOT / layer).glob("*.py"):
+            # A small area is one file.
+            if file.stem in AREAS:
                 continue
-            known = sorted(module for module in imported(file) if any(f"{module}.".startswith(f"{family}.") for family in families))
-            if known and file.relative_to(ROOT).as_posix() not in KNOWS_FAMILIES:
+            known = sorted(module for module in imported(file) if any(f"{module}.".startswith(f"{area}.") for area in areas))
+            if known and file.relative_to(ROOT).as_posix() not in KNOWS_AREAS:
                 faults.append(f"{file} imports {', '.join(known)}")
     assert faults == []
 

@@ -1,4 +1,4 @@
-"""What ships is due by its contents, and a page of a sweep by its looks (`tests/runs/rooms.py`)."""
+"""What ships is due by its contents, and a page of a sweep by its looks (`tests/runs/packages.py`)."""
 
 import hashlib
 import json
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.places import ROOT
-from tests.runs import rooms as of_runs
-from tests.runs.rooms import PAGE, Checked, Noting, Room, Sweep, digest_of, is_in_the_fifth, left_out, reasons, rooms
+from tests.runs import packages as of_runs
+from tests.runs.packages import PAGE, Checked, Noting, Package, Sweep, digest_of, is_in_the_fifth, left_out, packages, reasons
 
-# `rooms.toml` promises these to every run.
+# `packages.toml` promises these to every run.
 NEVER_LEFT_OUT = {
     "tests/e2e/test_releases.py",
     "tests/entrypoints/backups/test_restore.py",
@@ -36,28 +36,28 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-ONE = Room(name="one", tests=["tests/test_one.py"], paths=["product/", "other.*"])
-TWO = Room(name="two", tests=["tests/two/"], paths=["other.md"])
+ONE = Package(name="one", tests=["tests/test_one.py"], paths=["product/", "other.*"])
+TWO = Package(name="two", tests=["tests/two/"], paths=["other.md"])
 
 
-def test_all_that_the_list_of_rooms_names_is_there() -> None:
-    for room in rooms():
-        assert room.files(), room.name
-        for path in (*room.tests, *room.paths):
-            assert list(of_runs._files(path)), f"{room.name}: {path}"
+def test_all_that_the_list_of_packages_names_is_there() -> None:
+    for package in packages():
+        assert package.files(), package.name
+        for path in (*package.tests, *package.paths):
+            assert list(of_runs._files(path)), f"{package.name}: {path}"
 
 
-def test_what_every_run_needs_is_in_no_room() -> None:
+def test_what_every_run_needs_is_in_no_package() -> None:
     assert all((ROOT / file).exists() for file in NEVER_LEFT_OUT)
-    waiting = left_out((), rooms())
+    waiting = left_out((), packages())
     assert not waiting & NEVER_LEFT_OUT
-    # Who may do what is never left to a room.
+    # Who may do what is never left to a package.
     assert not any(
         file.startswith(("tests/security/", "tests/http/", "tests/house/", "tests/domain/", "tests/usecases/")) for file in waiting
     )
 
 
-def test_a_room_that_nobody_has_seen_green_is_due() -> None:
+def test_a_package_that_nobody_has_seen_green_is_due() -> None:
     assert set(reasons({}, [ONE, TWO])) == {"one", "two"}
 
 
@@ -73,8 +73,8 @@ def test_a_room_that_nobody_has_seen_green_is_due() -> None:
         ("product/__pycache__/a.pyc", set()),
     ],
 )
-def test_a_change_makes_the_rooms_due_that_name_its_path(tree: Path, changed: str, due: set[str]) -> None:
-    green = {room.name: room.digest() for room in (ONE, TWO)}
+def test_a_change_makes_the_packages_due_that_name_its_path(tree: Path, changed: str, due: set[str]) -> None:
+    green = {package.name: package.digest() for package in (ONE, TWO)}
     assert reasons(green, [ONE, TWO]) == {}
     (tree / changed).parent.mkdir(exist_ok=True)
     (tree / changed).write_text("changed")
@@ -82,8 +82,8 @@ def test_a_change_makes_the_rooms_due_that_name_its_path(tree: Path, changed: st
 
 
 @pytest.mark.usefixtures("tree")
-def test_a_file_of_two_rooms_runs_as_soon_as_one_is_due() -> None:
-    both = Room(name="both", tests=["tests/test_one.py", "tests/two/"], paths=[])
+def test_a_file_of_two_packages_runs_as_soon_as_one_is_due() -> None:
+    both = Package(name="both", tests=["tests/test_one.py", "tests/two/"], paths=[])
     assert left_out({"one"}, [ONE, both]) == {"tests/two/test_two.py"}
     assert left_out({"both"}, [ONE, both]) == set()
     assert left_out((), [ONE, both]) == {"tests/test_one.py", "tests/two/test_two.py"}
@@ -96,19 +96,19 @@ def test_a_file_that_is_gone_or_renamed_changes_the_digest(tree: Path) -> None:
 
 
 def run_with(green: Mapping[str, str], checked: Path) -> str:
-    """What a run of the folder of the room "image" prints, with this list of what was green."""
-    checked.write_text(json.dumps({"rooms": green}))
+    """What a run of the folder of the package "image" prints, with this list of what was green."""
+    checked.write_text(json.dumps({"packages": green}))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
-    command = [sys.executable, "-m", "pytest", "-n", "1", "--rooms", "due", "-k", "test_config", "tests/ops/image"]
+    command = [sys.executable, "-m", "pytest", "-n", "1", "--packages", "due", "-k", "test_config", "tests/ops/image"]
     environment["TESTS_CHECKED"] = str(checked)
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     # Whoever names a folder has not run all.
-    assert json.loads(checked.read_text()) == {"rooms": green}
+    assert json.loads(checked.read_text()) == {"packages": green}
     return done.stdout
 
 
 def test_a_run_says_first_what_is_due_and_why_and_last_what_it_left_out(tmp_path: Path) -> None:
-    image = next(room for room in rooms() if room.name == "image")
+    image = next(package for package in packages() if package.name == "image")
     said = run_with({"image": image.digest()}, tmp_path / "checked.json")
     assert "Every test runs. The tests of what Postern ships run only where it has changed since they were green. This time:" in said
     assert "\n  wheel: nobody has seen its tests green\n" in said
@@ -131,20 +131,20 @@ def report(file: str, outcome: str = "passed", pages: Sequence[tuple[str, str]] 
 
 @pytest.fixture
 def noting(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Noting:
-    monkeypatch.setattr(of_runs, "rooms", lambda: [ONE, TWO])
+    monkeypatch.setattr(of_runs, "packages", lambda: [ONE, TWO])
     monkeypatch.delenv("CI", raising=False)
-    Checked(rooms={"two": TWO.digest(), "gone": "1"}, pages={"old": "1", "seen": "1"}, files={"tests/gone.py": "1"}).write()
+    Checked(packages={"two": TWO.digest(), "gone": "1"}, pages={"old": "1", "seen": "1"}, files={"tests/gone.py": "1"}).write()
     assert (tree / "checked.json").exists()
     noting = Noting(every=False)
     noting.pytest_xdist_node_collection_finished(["tests/test_one.py::test", "tests/two/test_two.py::test"])
     return noting
 
 
-def test_a_green_run_notes_the_rooms_that_it_ran_whole_the_pages_and_the_files(noting: Noting) -> None:
+def test_a_green_run_notes_the_packages_that_it_ran_whole_the_pages_and_the_files(noting: Noting) -> None:
     noting.pytest_runtest_logreport(report("tests/test_one.py", pages=[("seen", "2")]))
     noting._note(finished())
     found = Checked.read()
-    assert found.rooms == {"one": ONE.digest(), "two": TWO.digest()}
+    assert found.packages == {"one": ONE.digest(), "two": TWO.digest()}
     assert found.pages == {"old": "1", "seen": "2"}
     assert found.files == {"tests/test_one.py": digest_of(["tests/test_one.py"])}
 
@@ -154,7 +154,7 @@ def test_what_somebody_writes_during_a_run_is_not_noted_as_green(noting: Noting,
     (tree / "product/a.py").write_text("written meanwhile")
     noting.pytest_runtest_logreport(report("tests/test_one.py"))
     noting._note(finished())
-    assert Checked.read().rooms["one"] == before != ONE.digest()
+    assert Checked.read().packages["one"] == before != ONE.digest()
 
 
 @pytest.mark.parametrize(
@@ -169,47 +169,47 @@ def test_an_interrupted_or_narrowed_run_notes_nothing(noting: Noting, session: A
     assert of_runs.CHECKED.read_text() == before
 
 
-def test_a_room_with_a_skipped_test_is_not_noted_but_in_ci(noting: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_with_a_skipped_test_is_not_noted_but_in_ci(noting: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
     noting.pytest_runtest_logreport(report("tests/test_one.py", "skipped"))
     noting._note(finished())
-    assert "one" not in Checked.read().rooms
+    assert "one" not in Checked.read().packages
     monkeypatch.setenv("CI", "true")
     noting._note(finished())
-    assert "one" in Checked.read().rooms
+    assert "one" in Checked.read().packages
 
 
 def test_a_red_run_notes_what_it_saw_green(noting: Noting) -> None:
     """So the next run has only the red ones left."""
-    noting._rooms = [ONE, TWO]
+    noting._packages = [ONE, TWO]
     noting._digests = {"one": ONE.digest(), "two": "another"}
     noting.pytest_runtest_logreport(report("tests/test_one.py"))
     noting.pytest_runtest_logreport(report("tests/two/test_two.py"))
     noting.pytest_runtest_logreport(report("tests/two/test_two.py", "failed", [("a page", "1")]))
     noting._note(finished(pytest.ExitCode.TESTS_FAILED))
     found = Checked.read()
-    assert found.rooms == {"one": ONE.digest(), "two": TWO.digest()}
+    assert found.packages == {"one": ONE.digest(), "two": TWO.digest()}
     assert set(found.files) == {"tests/test_one.py"}
     assert "a page" not in found.pages
 
 
-def test_a_room_of_which_a_file_was_not_run_is_not_noted(noting: Noting) -> None:
+def test_a_package_of_which_a_file_was_not_run_is_not_noted(noting: Noting) -> None:
     """A worker crashed before it came to the file."""
     noting._note(finished(pytest.ExitCode.TESTS_FAILED))
-    assert "one" not in Checked.read().rooms
+    assert "one" not in Checked.read().packages
 
 
-def test_a_file_of_which_nothing_can_be_collected_keeps_no_room_from_being_noted(noting: Noting, tree: Path) -> None:
+def test_a_file_of_which_nothing_can_be_collected_keeps_no_package_from_being_noted(noting: Noting, tree: Path) -> None:
     """What its tests need is not installed, so that nobody could run them."""
     (tree / "tests/two/test_more.py").touch()
     noting._digests = {"two": "another"}
     noting.pytest_runtest_logreport(report("tests/two/test_two.py"))
     noting._note(finished())
-    assert Checked.read().rooms["two"] == "another"
+    assert Checked.read().packages["two"] == "another"
 
 
-def sweep(rooms: str | None) -> Sweep:
+def sweep(packages: str | None) -> Sweep:
     node = SimpleNamespace(user_properties=[])
-    return Sweep(SimpleNamespace(node=node, config=SimpleNamespace(option=SimpleNamespace(rooms=rooms))))  # type: ignore[arg-type]
+    return Sweep(SimpleNamespace(node=node, config=SimpleNamespace(option=SimpleNamespace(packages=packages))))  # type: ignore[arg-type]
 
 
 def test_a_page_is_visited_when_it_looks_other_than_it_did_and_otherwise_once_in_five(monkeypatch: pytest.MonkeyPatch) -> None:
