@@ -22,7 +22,7 @@ log = structlog.get_logger()
 Result = TypeVar("Result")
 
 
-class GuardedDocuments:
+class ClientMetadataFetcher:
     """Implements `ports.federation.oauth.DocumentSource`."""
 
     def __init__(self, outbound: Outbound) -> None:

@@ -36,7 +36,7 @@ MOST_REMEMBERED: Final = 500
 
 
 @dataclass(slots=True)
-class _Place(Generic[Published]):
+class _CachedKeySet(Generic[Published]):
     turn: trio.Lock = field(default_factory=trio.Lock)
     published: Published | None = None
     fetched_at: float = 0.0
@@ -56,7 +56,7 @@ class PublishedAnswers(Generic[Published]):
     def __init__(self, fetch: Callable[[str], Awaitable[Published]], most: int = MOST_REMEMBERED) -> None:
         self._fetch = fetch
         self._most = most
-        self._places: OrderedDict[str, _Place[Published]] = OrderedDict()
+        self._places: OrderedDict[str, _CachedKeySet[Published]] = OrderedDict()
 
     async def look(self, url: str, *, at_attempt: bool = False, is_away: bool = True) -> None:
         """Fetch if the last call is older than a minute, or than a second at an attempt to come in otherwise. Raises the error of `fetch`;
@@ -69,7 +69,7 @@ class PublishedAnswers(Generic[Published]):
         """The answer of the provider, fetched at most `not_older_than` seconds ago. Raises the error of `fetch`, also an error of the last
         `not_again_within` seconds.
         """
-        place = self._places.setdefault(url, _Place())
+        place = self._places.setdefault(url, _CachedKeySet())
         self._places.move_to_end(url)
         while len(self._places) > self._most:
             self._places.popitem(last=False)
@@ -85,7 +85,7 @@ class PublishedAnswers(Generic[Published]):
                 place.fetched_at = trio.current_time()
             return place.published
 
-    async def _called(self, url: str, place: _Place[Published]) -> Published:
+    async def _called(self, url: str, place: _CachedKeySet[Published]) -> Published:
         try:
             published = await self._fetch(url)
         except Exception as failure:

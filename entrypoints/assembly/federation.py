@@ -8,7 +8,7 @@ from actors.recorders import PresenceWriter, RefusalRecorder, ScimExchangeWriter
 from adapters.crypto.signed_by_others import JwtClientAssertions
 from adapters.crypto.tokens import RememberedAssertions
 from adapters.limits import FairTurns
-from adapters.outbound.client_documents import GuardedDocuments, RememberedDocuments, SharedWork
+from adapters.outbound.client_documents import ClientMetadataFetcher, RememberedDocuments, SharedWork
 from adapters.outbound.scim import ScimClient
 from adapters.postgres.federation.authorizations import (
     PostgresAuthorizationRefusals,
@@ -146,7 +146,7 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
         },
         "client_documents": {
             "lookup": documents_lookup,
-            "source": GuardedDocuments(foundation.outbound),
+            "source": ClientMetadataFetcher(foundation.outbound),
             "fetches": SharedWork(),
             "new": RememberedDocuments(),
         },

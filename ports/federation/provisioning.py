@@ -47,5 +47,5 @@ class ProvisioningConnectionStore(Protocol):
     async def directories(self, organization: OrganizationId) -> Sequence[str]:
         """The addresses of its directories by LDAP, as they were typed."""
 
-    async def takes_from(self, digest: bytes) -> OrganizationId | None:
+    async def find_organization_by_scim_token(self, digest: bytes) -> OrganizationId | None:
         """The organization whose directory has a token of this digest here."""

@@ -87,7 +87,7 @@ class ProvisioningConnectionRows(OnStatements):
     async def directories(self, organization: OrganizationId) -> Sequence[str]:
         return [one.host for one in await self._statements.ask(_Host, _DIRECTORIES, {"organization": organization})]
 
-    async def takes_from(self, digest: bytes) -> OrganizationId | None:
+    async def find_organization_by_scim_token(self, digest: bytes) -> OrganizationId | None:
         statement = "select org_id as id from scim_tokens where digest = %(digest)s"
         return first_made(await self._statements.ask(IdRow, statement, {"digest": digest}), lambda row: OrganizationId(row.id))
 

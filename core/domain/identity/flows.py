@@ -57,7 +57,7 @@ class Prompt(StrEnum):
     SELECT_ACCOUNT = "select_account"
 
 
-class Wanted(Frozen):
+class SignInRequirements(Frozen):
     """The demands of a flow on the sign-in, and the looks of its pages."""
 
     login_hint: str = ""
@@ -107,7 +107,7 @@ class Flow(Frozen):
     purpose: FlowPurpose
     request: Mapping[str, Json]
     """The data that the flow's purpose goes on with. Only the purpose reads it."""
-    wanted: Wanted
+    wanted: SignInRequirements
     created_at: datetime
     expires_at: datetime
     service: ServiceId | None = None

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from core.domain.formats import Json
 from core.domain.identifiers import FlowId, ServiceId, UserId
-from core.domain.identity.flows import LIFETIME, Flow, FlowOver, FlowPurpose, Wanted
+from core.domain.identity.flows import LIFETIME, Flow, FlowOver, FlowPurpose, SignInRequirements
 from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
@@ -24,7 +24,7 @@ class Flows(Frozen):
         browser: Token,
         purpose: FlowPurpose,
         request: Mapping[str, Json],
-        wanted: Wanted,
+        wanted: SignInRequirements,
         *,
         service: ServiceId | None = None,
         email: str = "",
@@ -47,7 +47,7 @@ class Flows(Frozen):
         self,
         purpose: FlowPurpose,
         request: Mapping[str, Json],
-        wanted: Wanted,
+        wanted: SignInRequirements,
         lifetime: timedelta = LIFETIME,
         *,
         service: ServiceId | None = None,

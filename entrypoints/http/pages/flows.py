@@ -38,7 +38,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import FlowId, ServiceId, UserId
 from core.domain.identity.browser_sessions import MOST_ACCOUNTS, BrowserAccount, SignedInBrowser, Visit, beside
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, SignInRequirements
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Token
 from core.domain.services.clients import describes_itself
@@ -108,7 +108,7 @@ async def begin(
     postern: Postern,
     purpose: FlowPurpose,
     request: Mapping[str, Json],
-    wanted: Wanted,
+    wanted: SignInRequirements,
     *,
     service: ServiceId | None = None,
     expected: UserId | None = None,

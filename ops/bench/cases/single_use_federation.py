@@ -13,7 +13,7 @@ import trio
 
 from core.domain.identifiers import FlowId
 from core.domain.identity.account_mails import CODE_DIGITS, CODE_LENGTH, code_digest
-from core.domain.identity.flows import FlowPurpose, Wanted, form_token
+from core.domain.identity.flows import FlowPurpose, SignInRequirements, form_token
 from core.domain.mail import Email
 from core.domain.secrets import Secret, Token
 from core.usecases.identity.account_mails import CODES
@@ -130,7 +130,7 @@ async def prepare_mailed_codes(server: Server, postern: Postern, rounds: int) ->
     token, browser = postern.foundation.secrets.token, postern.foundation.secrets.token()
     asked = []
     for one in people:
-        begun = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {"to": HOME}, Wanted(), email=one.email)
+        begun = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {"to": HOME}, SignInRequirements(), email=one.email)
         asked.append((one, token(), begun.id, postern.foundation.secrets.letters(CODE_DIGITS, CODE_LENGTH)))
     now = datetime.now(UTC)
     with psycopg.connect(server.database_url) as connection:

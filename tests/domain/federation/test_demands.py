@@ -7,7 +7,7 @@ import pytest
 from core.domain.federation.oauth.authorizations import AuthorizationRequest, Recipient
 from core.domain.federation.oauth.resources import NO_DEMAND, SignInDemand, demanding, scope_demand, strongest
 from core.domain.identifiers import ClientId
-from core.domain.identity.flows import Wanted
+from core.domain.identity.flows import SignInRequirements
 from core.domain.identity.proofs import SILENT, UNPROVED, Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.frozen import replace
@@ -55,8 +55,8 @@ def test_a_sign_in_is_enough(demand: SignInDemand, methods: tuple[str, ...], pro
 
 
 def test_a_flow_that_asks_already_is_not_begun_again() -> None:
-    assert NO_DEMAND.is_asked_in(Wanted())
-    assert not FACTOR.is_asked_in(Wanted(max_age=1))
-    assert FACTOR.is_asked_in(Wanted(second_factor=True))
+    assert NO_DEMAND.is_asked_in(SignInRequirements())
+    assert not FACTOR.is_asked_in(SignInRequirements(max_age=1))
+    assert FACTOR.is_asked_in(SignInRequirements(second_factor=True))
     for age, is_asked in ((None, False), (301, False), (300, True), (0, True)):
-        assert RECENT.is_asked_in(Wanted(max_age=age)) is is_asked
+        assert RECENT.is_asked_in(SignInRequirements(max_age=age)) is is_asked

@@ -7,13 +7,13 @@ from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.browser_sessions import MOST_ACCOUNTS, Visit, beside
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Wanted
+from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, SignInRequirements
 from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.frozen import replace
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
-FLOW = Flow(FlowId(UUID(int=1)), FlowPurpose.ACCOUNT, {}, Wanted(), NOW, NOW + LIFETIME)
+FLOW = Flow(FlowId(UUID(int=1)), FlowPurpose.ACCOUNT, {}, SignInRequirements(), NOW, NOW + LIFETIME)
 
 
 def caller(number: int) -> Caller:

@@ -7,7 +7,7 @@ import pytest
 
 from core.domain.identifiers import FlowId
 from core.domain.identity.browser_sessions import session_token
-from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Prompt, Wanted, form_token, proof_digest
+from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Prompt, SignInRequirements, form_token, proof_digest
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.requests import REPEAT_MOMENT
 from core.domain.secrets import Token
@@ -15,29 +15,29 @@ from core.frozen import replace
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-FLOW = Flow(FlowId(UUID(int=1)), FlowPurpose.ACCOUNT, {}, Wanted(), NOW, NOW + LIFETIME)
+FLOW = Flow(FlowId(UUID(int=1)), FlowPurpose.ACCOUNT, {}, SignInRequirements(), NOW, NOW + LIFETIME)
 
 
 @pytest.mark.parametrize(
     ("wanted", "proved", "met"),
     [
-        (Wanted(), UNPROVED, True),
-        (Wanted(), Proved(NOW - 1000 * MINUTE), True),
-        (Wanted(second_factor=True), Proved(NOW), False),
-        (Wanted(second_factor=True), Proved(NOW - MINUTE, NOW - MINUTE), True),
-        (Wanted(prompt=Prompt.LOGIN), Proved(NOW - 2 * MINUTE, NOW), False),
-        (Wanted(prompt=Prompt.LOGIN), Proved(None, NOW), False),
-        (Wanted(prompt=Prompt.LOGIN), Proved(NOW), True),
-        (Wanted(prompt=Prompt.LOGIN, max_age=0), Proved(NOW), True),
-        (Wanted(max_age=60), Proved(NOW - 2 * MINUTE), False),
-        (Wanted(max_age=60), Proved(NOW - MINUTE / 2), True),
-        (Wanted(max_age=60), Proved(NOW - 9 * MINUTE, NOW - MINUTE / 2), True),
-        (Wanted(max_age=60), UNPROVED, False),
-        (Wanted(max_age=0), Proved(NOW - MINUTE / 2), False),
-        (Wanted(max_age=0), Proved(NOW), True),
+        (SignInRequirements(), UNPROVED, True),
+        (SignInRequirements(), Proved(NOW - 1000 * MINUTE), True),
+        (SignInRequirements(second_factor=True), Proved(NOW), False),
+        (SignInRequirements(second_factor=True), Proved(NOW - MINUTE, NOW - MINUTE), True),
+        (SignInRequirements(prompt=Prompt.LOGIN), Proved(NOW - 2 * MINUTE, NOW), False),
+        (SignInRequirements(prompt=Prompt.LOGIN), Proved(None, NOW), False),
+        (SignInRequirements(prompt=Prompt.LOGIN), Proved(NOW), True),
+        (SignInRequirements(prompt=Prompt.LOGIN, max_age=0), Proved(NOW), True),
+        (SignInRequirements(max_age=60), Proved(NOW - 2 * MINUTE), False),
+        (SignInRequirements(max_age=60), Proved(NOW - MINUTE / 2), True),
+        (SignInRequirements(max_age=60), Proved(NOW - 9 * MINUTE, NOW - MINUTE / 2), True),
+        (SignInRequirements(max_age=60), UNPROVED, False),
+        (SignInRequirements(max_age=0), Proved(NOW - MINUTE / 2), False),
+        (SignInRequirements(max_age=0), Proved(NOW), True),
     ],
 )
-def test_a_session_is_enough_for_what_is_wanted(wanted: Wanted, proved: Proved, met: bool) -> None:
+def test_a_session_is_enough_for_what_is_wanted(wanted: SignInRequirements, proved: Proved, met: bool) -> None:
     """In a flow that began now. Signing in takes a while."""
     assert wanted.is_met(proved, NOW, NOW + MINUTE / 4) is met
 
@@ -45,17 +45,17 @@ def test_a_session_is_enough_for_what_is_wanted(wanted: Wanted, proved: Proved, 
 @pytest.mark.parametrize(
     ("wanted", "since"),
     [
-        (Wanted(), None),
-        (Wanted(second_factor=True), None),
-        (Wanted(prompt=Prompt.CREATE), None),
-        (Wanted(prompt=Prompt.LOGIN), NOW),
-        (Wanted(prompt=Prompt.LOGIN, max_age=600), NOW),
-        (Wanted(max_age=600), NOW - 9 * MINUTE),
+        (SignInRequirements(), None),
+        (SignInRequirements(second_factor=True), None),
+        (SignInRequirements(prompt=Prompt.CREATE), None),
+        (SignInRequirements(prompt=Prompt.LOGIN), NOW),
+        (SignInRequirements(prompt=Prompt.LOGIN, max_age=600), NOW),
+        (SignInRequirements(max_age=600), NOW - 9 * MINUTE),
         # A sign-in for this flow may take any time.
-        (Wanted(max_age=0), NOW),
+        (SignInRequirements(max_age=0), NOW),
     ],
 )
-def test_when_somebody_must_have_signed_in_at_the_earliest(wanted: Wanted, since: datetime | None) -> None:
+def test_when_somebody_must_have_signed_in_at_the_earliest(wanted: SignInRequirements, since: datetime | None) -> None:
     assert wanted.signed_in_since(NOW, NOW + MINUTE) == since
     assert wanted.wants_fresh_sign_in is (since is not None)
 

@@ -8,7 +8,7 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import FlowId, UserId
-from core.domain.identity.flows import Flow, FlowPurpose, Wanted
+from core.domain.identity.flows import Flow, FlowPurpose, SignInRequirements
 from core.domain.record.events import Actor
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -123,7 +123,7 @@ async def test_answers_that_no_page_has_read_lack_no_required_field_either(scene
     await scene.declare("legal_name", asked_at="sign_in", required=True)
     await scene.declare("nickname", asked_at="sign_in")
     values, user, now = scene.postern.tenancy.profile_values, UserId(ada.user), datetime.now(UTC)
-    flow = Flow(FlowId(uuid4()), FlowPurpose.ACCOUNT, {}, Wanted(), now, now + timedelta(hours=1))
+    flow = Flow(FlowId(uuid4()), FlowPurpose.ACCOUNT, {}, SignInRequirements(), now, now + timedelta(hours=1))
     asked = await values.asked(user, flow)
     for given in ({}, {"acme": {"nickname": "Countess"}}, {"acme": {"legal_name": "", "nickname": "Countess"}}):
         with pytest.raises(BadRequest, match="legal_name: this field is required"):

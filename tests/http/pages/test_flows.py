@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import Flow, FlowPurpose, Prompt, SignInRequirements
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
 from entrypoints.http.machinery.answers import redirect
@@ -39,7 +39,7 @@ class AskedFlow(msgspec.Struct, frozen=True):
 async def ask(call: Call[None, AskedFlow, None, Caller | None], postern: Postern) -> Page:
     """Ask to be signed in, as an application does"""
     asked = call.query
-    wanted = Wanted(
+    wanted = SignInRequirements(
         login_hint=asked.login_hint,
         prompt=Prompt(asked.prompt) if asked.prompt else None,
         max_age=asked.max_age,

@@ -7,7 +7,7 @@ from core.domain.errors import BadRequest, NotFound, Unauthorized
 from core.domain.identity.browser_sessions import Visit
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import FlowPurpose, Wanted
+from core.domain.identity.flows import FlowPurpose, SignInRequirements
 from core.domain.mail import Email
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -166,7 +166,7 @@ async def test_it_is_for_platform_owners(postern: Postern, people: People, ada: 
 async def test_a_second_factor_that_comes_to_be_meanwhile_is_owed(postern: Postern, people: People, ada: Person, log: CapturedLog) -> None:
     link = Token(token_in(await made(postern, log)))
     browser, client = postern.foundation.secrets.token(), Client(None, "")
-    flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {}, Wanted())
+    flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {}, SignInRequirements())
     arrival = await postern.identity.sign_in_links.make(link, client)
     await enable_mfa(unlimited(postern), people, ada)
     with pytest.raises(Unauthorized):
@@ -193,7 +193,7 @@ async def test_a_session_that_ends_during_the_sign_in_is_not_gone_on_with(poster
     browser, client = postern.foundation.secrets.token(), Client(None, "")
 
     async def sign_in(current: Caller | None) -> Caller | None:
-        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {}, Wanted())
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {}, SignInRequirements())
         entered = await postern.identity.browser_sessions.sign_in_with_password(
             Visit(flow, browser, client, current), Email(ada.email), Password(PASSWORD)
         )

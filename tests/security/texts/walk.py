@@ -9,7 +9,7 @@ from urllib.parse import quote, urldefrag, urlencode
 
 import msgspec
 
-from core.domain.identity.flows import FlowPurpose, Wanted, form_token
+from core.domain.identity.flows import FlowPurpose, SignInRequirements, form_token
 from core.domain.secrets import Token
 from core.domain.tenancy.setup import SetupPurpose
 from entrypoints.bootstrap import Postern
@@ -104,7 +104,9 @@ class TextWalk:
 
     async def _begin_flow(self) -> None:
         secret = self._postern.foundation.secrets.token()
-        flow = await self._postern.identity.flows.begin(secret, FlowPurpose.ACCOUNT, {"to": "/ui"}, Wanted(), email=self._world.bob.email)
+        flow = await self._postern.identity.flows.begin(
+            secret, FlowPurpose.ACCOUNT, {"to": "/ui"}, SignInRequirements(), email=self._world.bob.email
+        )
         self._flow = str(flow.id)
         self._credentials["flow"] = (("cookie", f"__Host-postern_flow={secret.reveal()}"),)
 

@@ -17,7 +17,7 @@ from adapters.postgres.ties import may_know_of_failures
 from core.domain.branding import POSTERN
 from core.domain.formats import Json
 from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
-from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import Flow, FlowPurpose, Prompt, SignInRequirements
 from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
 from core.domain.identity.registering import Newcomers, RegistrationPolicy, RegistrationRule
 from core.domain.services.services import SignInPolicy
@@ -120,8 +120,8 @@ class FlowRow(Frozen):
         )
 
 
-def _wanted(kept: Mapping[str, Any]) -> Wanted:
-    return Wanted(
+def _wanted(kept: Mapping[str, Any]) -> SignInRequirements:
+    return SignInRequirements(
         login_hint=kept["login_hint"],
         prompt=None if kept["prompt"] is None else Prompt(kept["prompt"]),
         max_age=kept["max_age"],
@@ -133,7 +133,7 @@ def _wanted(kept: Mapping[str, Any]) -> Wanted:
     )
 
 
-def _kept(wanted: Wanted) -> Mapping[str, Json]:
+def _kept(wanted: SignInRequirements) -> Mapping[str, Json]:
     return {
         "login_hint": wanted.login_hint,
         "prompt": None if wanted.prompt is None else wanted.prompt.value,

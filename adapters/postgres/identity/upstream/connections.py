@@ -22,7 +22,7 @@ from core.domain.identifiers import (
     UpstreamProviderId,
     UserId,
 )
-from core.domain.identity.flows import Prompt, Wanted
+from core.domain.identity.flows import Prompt, SignInRequirements
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.connection_tests import (
     MOST_EXCHANGES,
@@ -96,7 +96,7 @@ def _found(**columns: Any) -> ConnectedDirectory:
 
 
 def _asked(*, prompt: str | None, max_age: int | None, **columns: Any) -> AskedDirectory:
-    wanted = Wanted(prompt=None if prompt is None else Prompt(prompt), max_age=max_age)
+    wanted = SignInRequirements(prompt=None if prompt is None else Prompt(prompt), max_age=max_age)
     return AskedDirectory(directory=_directory(columns), wanted=wanted, **columns)
 
 

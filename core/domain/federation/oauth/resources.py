@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, AuthorizationRequest
 from core.domain.federation.oauth.refusals import InvalidScope, InvalidTarget
 from core.domain.identifiers import ResourceServerId
-from core.domain.identity.flows import Wanted
+from core.domain.identity.flows import SignInRequirements
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import TWO_FACTORS, context_class
 from core.domain.tokens import TokenAlgorithm, TokenAudience
@@ -66,7 +66,7 @@ class SignInDemand(Frozen):
         shown = proved.shown_at
         return self.max_age is None or (shown is not None and now - shown <= timedelta(seconds=self.max_age))
 
-    def is_asked_in(self, wanted: Wanted) -> bool:
+    def is_asked_in(self, wanted: SignInRequirements) -> bool:
         """Whether a flow leads to a sign-in that meets this. Such a flow begins once for a demand, so nobody goes in a circle."""
         factors = wanted.second_factor or not self.second_factor
         return factors and (self.max_age is None or (wanted.max_age is not None and wanted.max_age <= self.max_age))

@@ -22,7 +22,7 @@ from core.domain.identifiers import (
     OrganizationId,
     UpstreamProviderId,
 )
-from core.domain.identity.flows import Wanted
+from core.domain.identity.flows import SignInRequirements
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT, Asserted, NotVouched, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlSettings
@@ -85,7 +85,7 @@ class AskedDirectory(Frozen, kw_only=True):
     """A browser has come back with this state a moment ago."""
     test: ConnectionTestId | None = None
     """The state belongs to a test, which waits for its answer."""
-    wanted: Wanted = Wanted()
+    wanted: SignInRequirements = SignInRequirements()
     began: datetime | None = None
     """What the flow wants that the browser left in, and when it began. None when it left in no flow."""
 

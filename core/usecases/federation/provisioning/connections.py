@@ -169,7 +169,7 @@ class ProvisioningConnections(Frozen):
     async def _check(self, uow: UnitOfWork, member: Member, draft: ProvisioningConnectionSettings) -> None:
         token_is_own = False
         if draft.token is not None:
-            token_is_own = await uow.provisioning.takes_from(Token(draft.token).digest()) == member.organization
+            token_is_own = await uow.provisioning.find_organization_by_scim_token(Token(draft.token).digest()) == member.organization
         await self._check_circle(uow, member.organization, draft.base_url, token_is_own=token_is_own)
         if draft.teams is not None and len(await uow.provisioning.teams(member.organization, draft.teams)) < len(set(draft.teams)):
             raise BadRequest("team_ids: the organization has no such team", words="tick_one")

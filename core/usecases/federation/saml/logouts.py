@@ -21,7 +21,7 @@ from core.domain.identifiers import FlowId, SamlSessionId, ServiceId, SessionId,
 from core.domain.identity.browser_sessions import MOST_FRAMES, FrameAddress, frames
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, SignInRequirements, unclaimed_digest
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.sign_in import ServiceName
 from core.domain.requests import REPEAT_MOMENT
@@ -408,7 +408,7 @@ class SamlLogouts(Frozen):
         return flow.purpose is FlowPurpose.SAML_LOGOUT and (flow.completed_at is None or flow.has_just_ended(self.clock.now()))
 
     def _flow(self, route: LogoutRoute, ui_locales: Sequence[str] = ()) -> Flow:
-        return self.flows.made(FlowPurpose.SAML_LOGOUT, route.stored(), Wanted(ui_locales=tuple(ui_locales)), FLOW_LIFETIME)
+        return self.flows.made(FlowPurpose.SAML_LOGOUT, route.stored(), SignInRequirements(ui_locales=tuple(ui_locales)), FLOW_LIFETIME)
 
     async def _provider(self, place: ServiceName) -> ServiceProvider:
         """Raises `NotFound` and `OrganizationNotActive`."""

@@ -40,7 +40,7 @@ from core.domain.federation.saml.sign_in import (
 from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.callers import Caller, members_only
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, claimed_id, unclaimed_digest
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, SignInRequirements, claimed_id, unclaimed_digest
 from core.domain.identity.guards.hook_verdicts import AskingDoor, FlowAskedEnough, HooksBusy, HookVerdict
 from core.domain.identity.sign_in import LastLook, ServiceName
 from core.domain.saml import Envelope, MessageRefused, RequestDeclined, SamlBinding, Status, relay_state
@@ -127,7 +127,7 @@ class SamlSignIn(Frozen):
             asks = bool(others) and not await self._names_present(visit)
             return await self._settled(visit, Progress(must_choose=asks), client)
 
-    async def begin(self, unfinished: UnfinishedSamlSignIn, wanted: Wanted, *, browser: Token | None, email: str) -> Flow:
+    async def begin(self, unfinished: UnfinishedSamlSignIn, wanted: SignInRequirements, *, browser: Token | None, email: str) -> Flow:
         """Keeps a request while the person does the missing steps. Without `browser`, the first browser that brings the flow's id owns the
         flow. Raises `MessageRefused` for a request that was taken before.
         """

@@ -66,7 +66,7 @@ class LinkedIdentities(Frozen, kw_only=True):
             naming=asserted.naming,
         )
 
-    async def tell_linked(
+    async def notify_identity_linked(
         self,
         uow: UnitOfWork,
         identity: ConnectedIdentity,
@@ -178,7 +178,7 @@ class Identities(Frozen):
                 if not await uow.identities.add(made, account, origin=service, made_in=taken.sessions[0] if taken.sessions else None):
                     return False
                 identity = made.id
-                await self.linked.tell_linked(uow, made, account, upstream, client.actor(user), service=service, how="asked")
+                await self.linked.notify_identity_linked(uow, made, account, upstream, client.actor(user), service=service, how="asked")
             await self.grants.keep(uow, identity, upstream, taken.way, vouched.tokens)
             await uow.commit()
         return True

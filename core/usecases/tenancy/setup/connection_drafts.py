@@ -126,12 +126,12 @@ class ConnectionDrafts(Frozen):
             raise BadRequest(refusal.message, words="setup_certificate_wrong", detail=refusal.detail) from None
         return await self._change(known, draft, actor, SamlChange(sso_url=sso_url, certificates=(read,), metadata_url=""), named)
 
-    async def name_address(self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, attribute: str) -> UpstreamProvider:
+    async def map_email_attribute(self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, attribute: str) -> UpstreamProvider:
         """Take the address from this attribute of the directory. Raises the errors of `fill`."""
         return await self._change(known, draft, actor, SamlChange(email_sources=(source_named(attribute),)))
 
-    async def sign_up(
-        self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, *, issuer: str, client: str, secret: str
+    async def set_oidc_client(
+        self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, *, issuer: str, client_id: str, client_secret: str
     ) -> UpstreamProvider:
         """Take issuer and client of a connection by OpenID Connect. Raises the errors of `fill`."""
         async with self.unit_of_work() as uow:
@@ -143,8 +143,8 @@ class ConnectionDrafts(Frozen):
             seen.organization,
             name=seen.subject,
             issued_by=issuer,
-            client=client,
-            secret=secret,
+            client=client_id,
+            secret=client_secret,
             asked=(),
             enabled=False,
             mapping={},

@@ -19,7 +19,7 @@ from core.domain.federation.oauth.authorizations import Answered, LookedAfter, R
 from core.domain.federation.oauth.oidc import AUTHORIZATION_ENDPOINT
 from core.domain.federation.oauth.resources import demanding
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, SignInRequirements
 from core.domain.mail import Email
 from core.domain.services.clients import describes_itself
 from core.frozen import replace
@@ -338,11 +338,11 @@ async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthoriz
     return Answer(begun.value, begun.status, (*begun.headers, *headers))
 
 
-def _wanted(unfinished: UnfinishedAuthorization) -> Wanted:
+def _wanted(unfinished: UnfinishedAuthorization) -> SignInRequirements:
     request, application, step = demanding(unfinished.request, unfinished.demand), unfinished.application, unfinished.step
     # A person who is already signed in must sign in again.
     again = unfinished.signed_in is not None or insists_on_sign_in(request)
-    return Wanted(
+    return SignInRequirements(
         login_hint=request.login_hint or "",
         prompt=_PROMPTS.get(step) if again or step is not AuthorizationStep.SIGN_IN else None,
         max_age=request.max_age,

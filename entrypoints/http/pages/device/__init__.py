@@ -33,7 +33,7 @@ from core.domain.federation.oauth.resources import NO_DEMAND, SignInDemand
 from core.domain.identifiers import DeviceCodeId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, SignInRequirements, form_token
 from core.domain.identity.proofs import Proved
 from core.domain.identity.risk import Approach
 from core.domain.rate_limits import client_key
@@ -114,7 +114,7 @@ async def send_user_code(call: Call[UserCodeForm, None, None, Caller | None], po
         said = in_words(refusal, shipped_pages().text(call.language))
         return Answer(_code_page(call, browser, typed, {"user_code": said}), 400)
     request = {"device_code": str(found.id), "user_code": masked(user_code, browser, found.id)}
-    wanted = Wanted(organization=found.context.organization_slug, service_name=found.service_name)
+    wanted = SignInRequirements(organization=found.context.organization_slug, service_name=found.service_name)
     return await begin(call, postern, FlowPurpose.DEVICE, request, wanted, service=found.context.service)
 
 
@@ -125,7 +125,7 @@ async def device_flow(call: AnyCall, postern: Postern, typed: str, browser: Toke
     caller: Caller | None = call.request.caller
     found, user_code = await postern.federation.device_flow.find_entered(typed, None if caller is None else caller.user)
     request = {"device_code": str(found.id), "user_code": masked(user_code, browser, found.id)}
-    wanted = Wanted(organization=found.context.organization_slug, service_name=found.service_name)
+    wanted = SignInRequirements(organization=found.context.organization_slug, service_name=found.service_name)
     return await postern.identity.flows.begin(browser, FlowPurpose.DEVICE, request, wanted, service=found.context.service)
 
 

@@ -21,7 +21,7 @@ from core.domain.errors import (
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import FlowPurpose, Wanted, form_token
+from core.domain.identity.flows import FlowPurpose, SignInRequirements, form_token
 from core.domain.identity.profiles import LONGEST_NAME
 from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.secrets import Password, Token
@@ -254,7 +254,7 @@ async def _signed_in(call: AnyCall, postern: Postern, offer: InvitationOffer, fo
     email = offer.invitation.email
     browser, headers = browser_secret(call, postern)
     request = {"to": f"{_place(offer)}?done=joined"}
-    wanted = Wanted(organization=offer.organization_slug)
+    wanted = SignInRequirements(organization=offer.organization_slug)
     flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, wanted, email=email.address)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_password(

@@ -15,7 +15,7 @@ from core.domain.federation.oauth.resources import LONGEST_SCOPES, words
 from core.domain.federation.saml.sign_in import as_authorization
 from core.domain.identifiers import FlowId, SessionId
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, SignInRequirements
 from core.domain.identity.sign_in import ServiceName
 from core.domain.saml import MessageRefused
 from core.domain.secrets import Token
@@ -339,12 +339,12 @@ async def _arrived(call: AnyCall, postern: Postern, outcome: Outcome, *, own: bo
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
-def _wanted(unfinished: UnfinishedSamlSignIn) -> Wanted:
+def _wanted(unfinished: UnfinishedSamlSignIn) -> SignInRequirements:
     """What the SAML request demands of the flow. A person who is signed in and must sign in all the same proves themselves again."""
     asked, application = unfinished.asked, unfinished.application
     again = asked.force or (unfinished.signed_in is not None and unfinished.step in _SIGN_INS)
     hint = asked.subject or ""
-    return Wanted(
+    return SignInRequirements(
         login_hint=hint if "@" in hint else "",
         prompt=Prompt.LOGIN if again else None,
         second_factor=wants_second_factor(as_authorization(asked, application)),

@@ -160,7 +160,7 @@ async def send_address_attribute(call: Call[AddressAttributeForm, None, SetupPat
     """Name the attribute in which the directory sends the address"""
     form, draft = call.body, await _draft(call, postern)
     try:
-        await postern.tenancy.connection_drafts.name_address(call.caller, draft.id, call.actor, form.email_sources.strip())
+        await postern.tenancy.connection_drafts.map_email_attribute(call.caller, draft.id, call.actor, form.email_sources.strip())
     except (BadRequest, Conflict) as refusal:
         return await _page(call, postern, errors=errors_of(call, refusal, _ADDRESS_FIELDS), attribute=form)
     return redirect(place(call.caller, "/connection"))
@@ -171,13 +171,13 @@ async def send_directory_client(call: Call[DirectoryClientForm, None, SetupPath,
     """Give issuer and client of a directory that speaks OpenID Connect"""
     form, draft = call.body, await _draft(call, postern)
     try:
-        await postern.tenancy.connection_drafts.sign_up(
+        await postern.tenancy.connection_drafts.set_oidc_client(
             call.caller,
             draft.id,
             call.actor,
             issuer=form.issuer.strip(),
-            client=form.client_id.strip(),
-            secret=form.client_secret.reveal(),
+            client_id=form.client_id.strip(),
+            client_secret=form.client_secret.reveal(),
         )
     except (BadRequest, Conflict) as refusal:
         return await _page(call, postern, errors=errors_of(call, refusal, _CLIENT_FIELDS), came=refusal.message, client=form)

@@ -9,7 +9,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import FlowOver, FlowPurpose, Wanted
+from core.domain.identity.flows import FlowOver, FlowPurpose, SignInRequirements
 from core.domain.identity.passkeys import Ceremony, PasskeyRefused
 from core.domain.identity.sign_in_domains import ProviderRequired
 from core.usecases.identity.sign_in.admission import SignInEnded
@@ -70,7 +70,7 @@ async def sign_in_with_own_passkey(call: Call[PlaceForm, None, None, Caller | No
         flow = await flow_of(call, postern, form.flow)
     else:
         browser, _ = browser_secret(call, postern)
-        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, Wanted())
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, SignInRequirements())
     try:
         given = read(form.credential, AssertionCredential).assertion()
         entered = await postern.identity.browser_sessions.sign_in_with_passkey(visit(call, postern, flow), given)

@@ -13,7 +13,7 @@ from core.domain.identifiers import TermsId
 from core.domain.identity.account_mails import LONGEST_TYPED_CODE, AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import Flow, FlowPurpose, Wanted, form_token
+from core.domain.identity.flows import Flow, FlowPurpose, SignInRequirements, form_token
 from core.domain.identity.guards.puzzles import Puzzle, PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.passwords import PasswordStanding
 from core.domain.identity.registering import BUDGET_BITS, REFUSED_DOMAIN, RegistrationClosed, RegistrationPolicy
@@ -117,7 +117,7 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, flow)
     form = asked.restored(call.body, REGISTER_PAGE)
     browser, _ = browser_secret(call, postern)
-    wanted = Wanted(organization=form.org_slug) if flow is None else flow.wanted
+    wanted = SignInRequirements(organization=form.org_slug) if flow is None else flow.wanted
 
     async def refused(errors: Mapping[str, _Wrong]) -> Page:
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
@@ -177,7 +177,7 @@ async def _typed_address(typed: str, organization: str, postern: Postern) -> tup
     return email, {}
 
 
-async def _fitting(postern: Postern, email: Email, password: Password, wanted: Wanted) -> FittingPassword:
+async def _fitting(postern: Postern, email: Email, password: Password, wanted: SignInRequirements) -> FittingPassword:
     """Raises `BadRequest` for a password that the rules do not let pass."""
     named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
     return await postern.identity.account_passwords.rules.fitting(password, email, PasswordStanding(names=named))
@@ -281,7 +281,7 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
         return Answer(_forgotten_page(call, postern, _Entry(browser, flow, text, form.to), {"email": said}), 400)
     flows = postern.identity.flows
     # A flow that nothing comes of is not stored.
-    onward = flow or flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, Wanted(), email=email.address)
+    onward = flow or flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, SignInRequirements(), email=email.address)
     answer: Page | None = to_provider(call, postern, onward, email.address, await postern.identity.sign_in_domains.way_in(email))
     try:
         if answer is None:

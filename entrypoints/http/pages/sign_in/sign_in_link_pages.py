@@ -16,7 +16,7 @@ from core.domain.federation.oauth.oidc import AUTHORIZATION_ENDPOINT
 from core.domain.formats import Json
 from core.domain.identity.account_mails import LinkRefused, MailedTokenPurpose, read_code
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, form_token
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, SignInRequirements, form_token
 from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.mail import Email
 from core.domain.secrets import Secret, Token
@@ -88,7 +88,7 @@ async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], p
         # The person has signed in to this flow in another way in the meantime. A new flow leads to the same page.
         is_own = asked_in is not None and asked_in.purpose is FlowPurpose.ACCOUNT
         request = asked_in.request if asked_in is not None and is_own else _onward(link)
-        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=email.address)
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, SignInRequirements(), email=email.address)
     body = shipped_pages().page(
         "sign_in/sign_in_link.html",
         call.language,

@@ -18,7 +18,7 @@ from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import trust_period
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, SignInRequirements, form_token
 from core.domain.identity.guards.puzzles import PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.registering import ANYBODY_NEW, BUDGET_BITS
@@ -114,7 +114,7 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
         if not link.again:
             return redirect(own_place(link.to))
         # A person with a second factor must use it here, since a weaker proof would not be enough for every page.
-        wanted = Wanted(prompt=Prompt.LOGIN, second_factor=True)
+        wanted = SignInRequirements(prompt=Prompt.LOGIN, second_factor=True)
         request = {"to": own_place(link.to)}
         return await begin(call, postern, FlowPurpose.ACCOUNT, request, wanted, another=link.again == ANOTHER)
     if call.request.others and not link.again:
@@ -144,7 +144,7 @@ async def send_address(call: Call[AddressForm, None, None, Caller | None], poste
         await postern.identity.flows.name(flow, Email(text))
     else:
         request = {"to": own_place(form.to)}
-        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=text)
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, SignInRequirements(), email=text)
     elsewhere = to_provider(call, postern, flow, text, await _way_in(postern, text))
     return elsewhere or to(PASSWORD, flow)
 

@@ -15,7 +15,7 @@ from core.domain.federation.oauth.authorization_parameters import THROUGH, Direc
 from core.domain.federation.oauth.authorizations import with_query
 from core.domain.identity.browser_sessions import SignedInBrowser
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, SignInRequirements
 from core.domain.identity.sign_in_domains import ClientRequired, ProviderRequired
 from core.domain.identity.upstream.further_sign_ins import AddressNeeded
 from core.domain.identity.upstream.identities import CANCELLED
@@ -329,7 +329,7 @@ async def _flow(
             raise FlowOver
         return waiting, False
     if not link.service:
-        wanted = Wanted(organization=link.org, login_hint=link.login_hint)
+        wanted = SignInRequirements(organization=link.org, login_hint=link.login_hint)
         return postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(link.to)}, wanted), True
     if not link.org:
         raise BadRequest("service: needs org, the organization of the service", words="not_as_declared")
@@ -340,7 +340,7 @@ async def _flow(
         code_challenge_method=link.code_challenge_method,
     )
     request, application = await postern.federation.authorizations.direct(link.org, link.service, asked)
-    wanted = Wanted(
+    wanted = SignInRequirements(
         login_hint=link.login_hint,
         organization=application.organization_slug,
         service_name=application.name,

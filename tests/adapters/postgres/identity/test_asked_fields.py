@@ -10,7 +10,7 @@ import psycopg
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.profile_fields import ProfileValueRows
 from core.domain.identifiers import FlowId
-from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Wanted
+from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, SignInRequirements
 from core.domain.identity.sign_in import LastLook
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.visits import ACME, ADA, APP, WORLD
@@ -36,8 +36,8 @@ async def test_a_sign_in_leads_to_the_page_that_asks_exactly_if_it_has_something
     values, faults = ProfileValueRows(Statements(store.pool)), []
     now = store.clock.now()
     ways = {
-        "newcomer": await _flow(store, Wanted(organization="acme"), FlowPurpose.AUTHORIZE),
-        "member": await _flow(store, Wanted(), FlowPurpose.ACCOUNT),
+        "newcomer": await _flow(store, SignInRequirements(organization="acme"), FlowPurpose.AUTHORIZE),
+        "member": await _flow(store, SignInRequirements(), FlowPurpose.ACCOUNT),
     }
     with psycopg.connect(store.url, autocommit=True) as connection:
         connection.execute(WORLD.encode())
@@ -71,7 +71,7 @@ async def test_a_sign_in_leads_to_the_page_that_asks_exactly_if_it_has_something
     assert faults == []
 
 
-async def _flow(store: Store, wanted: Wanted, purpose: FlowPurpose) -> FlowId:
+async def _flow(store: Store, wanted: SignInRequirements, purpose: FlowPurpose) -> FlowId:
     now = store.clock.now()
     flow = Flow(FlowId(store.ids.new()), purpose, {}, wanted, now, now + LIFETIME)
     async with store.unit_of_work() as uow:

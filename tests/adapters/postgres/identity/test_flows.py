@@ -9,12 +9,12 @@ from adapters.postgres.identity.proofs.flows import FlowRows
 from adapters.postgres.statements import Statements
 from core.domain.branding import POSTERN
 from core.domain.identifiers import FlowId
-from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Prompt, SignInRequirements
 from core.domain.identity.sign_in import LastLook
 from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 
-WANTED = Wanted("ada@example.org", Prompt.LOGIN, 60, True, ("de", "en"), "acme", "Shop\0", "shop")
+WANTED = SignInRequirements("ada@example.org", Prompt.LOGIN, 60, True, ("de", "en"), "acme", "Shop\0", "shop")
 
 
 def new(store: Store) -> Flow:

@@ -11,7 +11,7 @@ import httpcore
 import trio
 
 from adapters.outbound.client import GuardedClient
-from adapters.outbound.client_documents import GuardedDocuments
+from adapters.outbound.client_documents import ClientMetadataFetcher
 from adapters.outbound.dialer import Dialer
 from core.domain.outbound import Address
 from core.frozen import replace
@@ -165,7 +165,7 @@ async def publishing(postern: Postern, people: People, log: CapturedLog, tmp_pat
         network.port = receiver.port
         client = GuardedClient(Dialer(_Names(), (), None, network), certificates.authority)
         registrations = replace(postern.federation.open_registrations, is_open=True)
-        documents = replace(postern.federation.client_documents, source=GuardedDocuments(client), registrations=registrations)
+        documents = replace(postern.federation.client_documents, source=ClientMetadataFetcher(client), registrations=registrations)
         asked = replace(postern.federation.authorizations.asked, documents=documents)
         authorizations = replace(postern.federation.authorizations, documents=documents, asked=asked)
         pushed = replace(postern.federation.pushed_requests, asked=asked)

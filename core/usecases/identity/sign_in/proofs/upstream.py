@@ -311,7 +311,9 @@ class UpstreamProofs(Frozen):
             if not await uow.identities.add(identity, named.account, origin=way.service):
                 return None
             how = "replaced" if replaces else "address"
-            await self.linked.tell_linked(uow, identity, named.account, vouched.upstream, client.actor(user), service=way.service, how=how)
+            await self.linked.notify_identity_linked(
+                uow, identity, named.account, vouched.upstream, client.actor(user), service=way.service, how=how
+            )
             await self._fill(uow, user, vouched, client.actor(user))
             await uow.commit()
         return _Known(identity.id, named)
@@ -334,7 +336,9 @@ class UpstreamProofs(Frozen):
             if named.account.opens_by_first_proof:
                 await uow.record(opened_by_proof(user, actor))
             await uow.record(Event("user.account.reclaimed", actor, Target("user", str(user)), details={"provider": vouched.upstream.key}))
-            await self.linked.tell_linked(uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed")
+            await self.linked.notify_identity_linked(
+                uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed"
+            )
             await self._fill(uow, user, vouched, actor)
             await uow.commit()
         verified_at = now if voucher is None else None

@@ -16,7 +16,7 @@ from core.domain.errors import NotFound, OrganizationNotActive, Refusal
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep
 from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
 from core.domain.federation.oauth.resources import SCOPES
-from core.domain.identity.flows import FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import FlowPurpose, Prompt, SignInRequirements
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
@@ -260,7 +260,7 @@ async def begin_test(call: Call[BoundForm, None, ServicePath, Any], postern: Pos
     """Begin the test sign-in: the pages of a sign-in, in the name and the looks of the application."""
     visit = PageVisit(call, postern)
     service = await visit.ask(get_service)
-    wanted = Wanted(prompt=Prompt.LOGIN, organization=visit.path["org_slug"], service_name=service.name)
+    wanted = SignInRequirements(prompt=Prompt.LOGIN, organization=visit.path["org_slug"], service_name=service.name)
     # A flow to one of our own pages: whatever the application is, the sign-in ends there. The service itself is left out, so that the
     # person does not become a user of it.
     return await begin(call, postern, FlowPurpose.ACCOUNT, {"to": visit.here(RESULT)}, wanted, expected=visit.person.user)
