@@ -11,9 +11,9 @@ from adapters.limits import FairTurns
 from adapters.outbound.client_documents import ClientMetadataFetcher, RememberedDocuments, SharedWork
 from adapters.outbound.scim import ScimClient
 from adapters.postgres.federation.authorizations import (
+    PostgresAuthorizationContexts,
     PostgresAuthorizationRefusals,
     PostgresAwaitedSignIns,
-    PostgresEncounters,
     PostgresPushedRequests,
 )
 from adapters.postgres.federation.clients import (
@@ -103,7 +103,7 @@ class Applications(Frozen, kw_only=True):
     open_registrations: OpenRegistrations
     documents_lookup: PostgresClientDocuments
     resources: PostgresResources
-    encounters: PostgresEncounters
+    authorization_contexts: PostgresAuthorizationContexts
     authorization_codes: AuthorizationCodes
     asked: AskedAuthorizations
     answers: AuthorizationAnswers
@@ -133,7 +133,7 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
         "client_secret_presence": client_secret_presence,
         "documents_lookup": documents_lookup,
         "resources": PostgresResources(pool),
-        "encounters": PostgresEncounters(pool),
+        "authorization_contexts": PostgresAuthorizationContexts(pool),
     }
     own: Mapping[str, PartsByName] = {
         "clients": {
@@ -282,7 +282,7 @@ def _shared(settings: Settings, foundation: Foundation, identity: Identity, appl
         "asked": applications.asked,
         "client_lookup": applications.client_lookup,
         "devices": identity.devices,
-        "encounters": applications.encounters,
+        "authorization_contexts": applications.authorization_contexts,
         "flows": identity.flows,
         "hooks": identity.hook_asking,
         "sign_in_domains": identity.sign_in_domains,

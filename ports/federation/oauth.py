@@ -163,7 +163,7 @@ class AwaitedSignInStore(Protocol):
         """What there is to see. None when the person waits on another page by now, in another session, or nowhere."""
 
 
-class AuthorizationEncounter(Frozen):
+class AuthorizationContext(Frozen):
     application: RequestingApplication
     signed_in: SignedInPerson | None
     """The caller, as the application will know them."""
@@ -171,24 +171,24 @@ class AuthorizationEncounter(Frozen):
     """The pushed request that this look-up was for."""
 
 
-class Encounters(Protocol):
+class AuthorizationContexts(Protocol):
     """Each method is one statement and one round trip, outside any unit of work. Services that are being deleted, and their organizations,
     do not exist here.
     """
 
-    async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter | None:
+    async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationContext | None:
         """None when no service has this client id."""
 
-    async def find_in_session(self, client: ClientId, session: SessionId, user: UserId, email: str) -> AuthorizationEncounter | None:
+    async def find_in_session(self, client: ClientId, session: SessionId, user: UserId, email: str) -> AuthorizationContext | None:
         """As `find`, with the person of this session. Whether the session lives is seen when a code is issued and redeemed."""
 
-    async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
+    async def find_named(self, organization: str, service: str) -> AuthorizationContext | None:
         """By the slugs of organization and service."""
 
-    async def find_unplaced(self, client: UnplacedClient, caller: Caller | None) -> AuthorizationEncounter | None:
+    async def find_unplaced(self, client: UnplacedClient, caller: Caller | None) -> AuthorizationContext | None:
         """As `find`, for a client that nobody has placed yet, as if it had its service. None when its organization is gone."""
 
-    async def find_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationEncounter | None:
+    async def find_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationContext | None:
         """As `find`, with the request that this client has pushed, if it has not expired and no code was issued for it."""
 
 

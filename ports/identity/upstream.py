@@ -16,7 +16,7 @@ from core.domain.identity.upstream.directories import AskedDirectory, AskedPassw
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.identity.upstream.further import FurtherProvider, ProviderPreset
 from core.domain.identity.upstream.further_sign_ins import PostedAnswer, WaitingNewcomer
-from core.domain.identity.upstream.identities import Asker, ConnectedIdentity, Encounter, IdentityGrant
+from core.domain.identity.upstream.identities import Asker, ConnectedIdentity, IdentityGrant, MatchingAccounts
 from core.domain.identity.upstream.identity_assertions import AssertionUse, IssuingConnection, UsedIdentityAssertion
 from core.domain.identity.upstream.jwt_assertions import SignedToken, TrustedKeys
 from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, LdapSite
@@ -471,7 +471,7 @@ class UpstreamLookup(Protocol):
         organization: OrganizationId | None = None,
         user: UserId | None = None,
         application: Context = PLATFORM,
-    ) -> Encounter:
+    ) -> MatchingAccounts:
         """The accounts that the provider's assertion may be about. `organization` is the one whose own provider it is. `user` is a person
         who wants to connect the identity; then no account is looked for by an address. `application` is the one that the browser's flow
         leads to.

@@ -62,11 +62,11 @@ from core.domain.services.services import ServiceType, SignInPolicy
 from core.domain.tenancy.roles import Capability, relations_with
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.frozen import Frozen, json_of, replace, shared, values_of
-from ports.federation.oauth import AuthorizationEncounter
+from ports.federation.oauth import AuthorizationContext
 
 
-class EncounterRow(Frozen):
-    """The columns of `ENCOUNTER`, in their order. The person's columns are all null when nobody is signed in."""
+class AuthorizationContextRow(Frozen):
+    """The columns of `AUTHORIZATION_CONTEXT`, in their order. The person's columns are all null when nobody is signed in."""
 
     client_id: str
     service_id: UUID
@@ -108,8 +108,8 @@ class EncounterRow(Frozen):
     binds_tokens: bool | None
     request: Mapping[str, Any] | None = None
 
-    def encounter(self, caller: Caller | None) -> AuthorizationEncounter:
-        return AuthorizationEncounter(self.application(), None if caller is None else self.signed_in(caller.email.address), self.request)
+    def authorization_context(self, caller: Caller | None) -> AuthorizationContext:
+        return AuthorizationContext(self.application(), None if caller is None else self.signed_in(caller.email.address), self.request)
 
     def application(self) -> RequestingApplication:
         client, service_type = ClientId(self.client_id), ServiceType(self.service_type)
@@ -149,44 +149,44 @@ class EncounterRow(Frozen):
         )
 
 
-_of_application: Final = shared(EncounterRow, RequestingApplication, "sign_in_policy")
-_of_person: Final = shared(EncounterRow, SignedInPerson, "proved_at", "refuses_applications", "authenticated_by")
+_of_application: Final = shared(AuthorizationContextRow, RequestingApplication, "sign_in_policy")
+_of_person: Final = shared(AuthorizationContextRow, SignedInPerson, "proved_at", "refuses_applications", "authenticated_by")
 
 
-class PostgresEncounters:
+class PostgresAuthorizationContexts:
     """Implements `ports.federation.oauth.Encounters`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter | None:
+    async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationContext | None:
         return await self._asked(FIND, client, caller, {})
 
-    async def find_in_session(self, client: ClientId, session: SessionId, user: UserId, email: str) -> AuthorizationEncounter | None:
+    async def find_in_session(self, client: ClientId, session: SessionId, user: UserId, email: str) -> AuthorizationContext | None:
         row = await self._row(FIND, {"client": client, "user": user, "session": session})
-        return None if row is None else AuthorizationEncounter(row.application(), row.signed_in(email))
+        return None if row is None else AuthorizationContext(row.application(), row.signed_in(email))
 
-    async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
+    async def find_named(self, organization: str, service: str) -> AuthorizationContext | None:
         named = {"organization": storable_text(organization), "service": storable_text(service), "user": None, "session": None}
         row = await self._row(_FIND_NAMED, named)
-        return None if row is None else row.encounter(None)
+        return None if row is None else row.authorization_context(None)
 
-    async def find_unplaced(self, client: UnplacedClient, caller: Caller | None) -> AuthorizationEncounter | None:
+    async def find_unplaced(self, client: UnplacedClient, caller: Caller | None) -> AuthorizationContext | None:
         met = await self._asked(_FIND_UNPLACED, client.id, caller, {"row": Jsonb(storable(_as_row(client)))})
         return None if met is None else replace(met, application=replace(met.application, unplaced=client))
 
-    async def find_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationEncounter | None:
+    async def find_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationContext | None:
         return await self._asked(_FIND_PUSHED, client, caller, {"digest": digest})
 
     async def _asked(
         self, statement: LiteralString, client: ClientId, caller: Caller | None, more: Mapping[str, Any]
-    ) -> AuthorizationEncounter | None:
+    ) -> AuthorizationContext | None:
         who = {"user": None, "session": None} if caller is None else {"user": caller.user, "session": caller.session}
         row = await self._row(statement, {"client": client, **who, **more})
-        return None if row is None else row.encounter(caller)
+        return None if row is None else row.authorization_context(caller)
 
-    async def _row(self, statement: LiteralString, parameters: Mapping[str, Any]) -> EncounterRow | None:
-        row = first(await ask_in_order(self._pool, EncounterRow, statement, parameters))
+    async def _row(self, statement: LiteralString, parameters: Mapping[str, Any]) -> AuthorizationContextRow | None:
+        row = first(await ask_in_order(self._pool, AuthorizationContextRow, statement, parameters))
         if row is not None:
             await bring(self._pool, row.dress)
         return row
@@ -211,7 +211,7 @@ class PostgresPushedRequests:
 
 
 def _as_row(client: UnplacedClient) -> Mapping[str, Json]:
-    """The columns of `ENCOUNTER` that the client's service will have, as `DocumentServiceRows.add` writes them."""
+    """The columns of `AUTHORIZATION_CONTEXT` that the client's service will have, as `DocumentServiceRows.add` writes them."""
     service = json_of(client.placed_at(client.kept.fetched_at))
     equal = ("id", "slug", "name", "service_type", "redirect_uris", "sign_in_policy", "trusted", "jwks")
     return {
@@ -225,7 +225,7 @@ def _as_row(client: UnplacedClient) -> Mapping[str, Json]:
 
 # The look-up of the caller has just confirmed the session. Every session of a browser has a proof of the person. For a session without
 # proof, `created_at` stands in for the time of the proof.
-ENCOUNTER: Final[LiteralString] = f"""
+AUTHORIZATION_CONTEXT: Final[LiteralString] = f"""
            services.oauth_client_id as client_id, services.id as service_id, services.slug as service_slug, services.name as service_name,
            services.service_type, services.logo_digest as service_logo,
            services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted, services.is_agent,
@@ -266,21 +266,21 @@ _MEETING: Final[LiteralString] = f"""
 """
 
 FIND: Final[LiteralString] = f"""
-    select {ENCOUNTER},
+    select {AUTHORIZATION_CONTEXT},
            null::jsonb as request
            {_MEETING}
      where services.oauth_client_id = %(client)s
 """
 
 _FIND_NAMED: Final[LiteralString] = f"""
-    select {ENCOUNTER},
+    select {AUTHORIZATION_CONTEXT},
            null::jsonb as request
            {_MEETING}
      where organizations.slug = %(organization)s and services.slug = %(service)s and services.service_type <> 'proxy'
 """
 
 _FIND_UNPLACED: Final[LiteralString] = f"""
-    select {ENCOUNTER},
+    select {AUTHORIZATION_CONTEXT},
            null::jsonb as request
       from jsonb_populate_record(null::services, %(row)s::jsonb) as services
            {_ITS_PLACE}
@@ -289,7 +289,7 @@ _FIND_UNPLACED: Final[LiteralString] = f"""
 
 # The code that is issued for the request uses it up.
 _FIND_PUSHED: Final[LiteralString] = f"""
-    select {ENCOUNTER},
+    select {AUTHORIZATION_CONTEXT},
            (
                select request from pushed_requests as pushed
                 where pushed.digest = %(digest)s and pushed.expires_at > now() and pushed.service_id = services.id

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.branding import bring
 from adapters.postgres.columns import Columns, IdRow, storable, storable_text
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.federation.authorizations import ENCOUNTER, EncounterRow
+from adapters.postgres.federation.authorizations import AUTHORIZATION_CONTEXT, AuthorizationContextRow
 from adapters.postgres.identity.privacy.forgetting import holding_by_use
 from adapters.postgres.identity.proofs.flows import FIND_FLOW, FlowRow
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export
@@ -507,7 +507,7 @@ def _meeting(*columns: Any) -> Meeting | None:
     configured = configuration(kept)
     if configured is None:
         return None
-    row = EncounterRow(*rest)
+    row = AuthorizationContextRow(*rest)
     known = row.user_id is not None and email is not None
     return Meeting(
         application=row.application(),
@@ -534,9 +534,9 @@ def _columns(*columns: Any) -> Sequence[Any]:
     return columns
 
 
-# Those of `_meeting` before the columns of an encounter.
+# Those of `_meeting` before the columns of an authorization context.
 _BEFORE: Final = 10
-_DRESS: Final = _BEFORE + names_of(EncounterRow).index("dress")
+_DRESS: Final = _BEFORE + names_of(AuthorizationContextRow).index("dress")
 
 
 class _Waiting(Frozen):
@@ -680,7 +680,7 @@ _MEETING: Final[LiteralString] = f"""
            {tells_more("services.id", "services.org_id", "users.id")} as tells_more,
            {SIGNERS},
            {CONFIGURATION},
-           {ENCOUNTER}"""
+           {AUTHORIZATION_CONTEXT}"""
 
 # No look-up of a caller has confirmed this session: an API client may have signed in for a request.
 _MEET: Final[LiteralString] = f"""

@@ -37,37 +37,43 @@ from core.frozen import Frozen, replace
 from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.logouts import read_hint
 from ports.crypto import TokenVerifier
-from ports.federation.oauth import AuthorizationEncounter, AuthorizationRefusalStore, AwaitedSignInStore, Encounters, ResourceLookup
+from ports.federation.oauth import (
+    AuthorizationContext,
+    AuthorizationContexts,
+    AuthorizationRefusalStore,
+    AwaitedSignInStore,
+    ResourceLookup,
+)
 from ports.federation.signals import SignalOffers
 from ports.system import Clock, Ids
 
 
 class AskedAuthorizations(Frozen):
-    encounters: Encounters
+    authorization_contexts: AuthorizationContexts
     resources: ResourceLookup
     documents: ClientDocuments
     signals: SignalOffers
     verifier: TokenVerifier
 
-    async def found(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter:
+    async def found(self, client: ClientId, caller: Caller | None) -> AuthorizationContext:
         """Raises `UnknownRecipient`."""
-        return _found(await self.encounters.find(client, caller))
+        return _found(await self.authorization_contexts.find(client, caller))
 
-    async def named(self, organization: str, service: str) -> AuthorizationEncounter:
+    async def named(self, organization: str, service: str) -> AuthorizationContext:
         """Raises `NotFound`."""
-        met = await self.encounters.find_named(organization, service)
+        met = await self.authorization_contexts.find_named(organization, service)
         # A metadata client has no page of its own here, and its document is not looked at.
         if met is None or describes_itself(met.application.registered.client_id):
             raise NotFound("There is no such service", words="service_unknown")
         return met
 
-    async def met(self, arrived: ArrivedClient, caller: Caller | None) -> AuthorizationEncounter:
+    async def met(self, arrived: ArrivedClient, caller: Caller | None) -> AuthorizationContext:
         """Raises `UnknownRecipient`."""
         if arrived.unplaced is not None:
-            return _found(await self.encounters.find_unplaced(arrived.unplaced, caller))
-        return _found(await self.encounters.find(arrived.id, caller))
+            return _found(await self.authorization_contexts.find_unplaced(arrived.unplaced, caller))
+        return _found(await self.authorization_contexts.find(arrived.id, caller))
 
-    async def pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> tuple[AuthorizationRequest, AuthorizationEncounter]:
+    async def pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> tuple[AuthorizationRequest, AuthorizationContext]:
         """A pushed request is good for any number of visits, and for one code. The service's redirect URIs may have changed since the
         service pushed the request. Raises `UnknownRecipient`.
         """
@@ -77,14 +83,14 @@ class AskedAuthorizations(Frozen):
                 raise request_used()
             request = replace(restored(kept), pushed=digest)
             return request, await self.met_again(request, caller)
-        met = _found(await self.encounters.find_pushed(client, digest, caller))
+        met = _found(await self.authorization_contexts.find_pushed(client, digest, caller))
         if met.pushed is None:
             raise request_used()
         request = replace(restored(met.pushed), pushed=digest)
         _require_registered(request, met.application.registered)
         return request, met
 
-    async def met_again(self, request: AuthorizationRequest, caller: Caller | None, *, look: bool = True) -> AuthorizationEncounter:
+    async def met_again(self, request: AuthorizationRequest, caller: Caller | None, *, look: bool = True) -> AuthorizationContext:
         """Looks up the application and the person of a kept request again. The service's redirect URIs may have changed since, and so may
         the document of a metadata client. One that had no place in the organization is known by its document alone, so `look` is for
         the others. Raises `UnknownRecipient`.
@@ -92,7 +98,7 @@ class AskedAuthorizations(Frozen):
         if describes_itself(request.client_id) and (look or request.described is not None):
             met = await self.met(await self.documents.arrived(shown(request.client_id), request.resources, request.described), caller)
         else:
-            met = _found(await self.encounters.find(request.client_id, caller))
+            met = _found(await self.authorization_contexts.find(request.client_id, caller))
         _require_registered(request, met.application.registered)
         return met
 
@@ -140,7 +146,7 @@ class AskedAuthorizations(Frozen):
         return await self.signals.are_on(application.service)
 
 
-def _found(met: AuthorizationEncounter | None) -> AuthorizationEncounter:
+def _found(met: AuthorizationContext | None) -> AuthorizationContext:
     if met is None:
         raise unknown_application()
     return met

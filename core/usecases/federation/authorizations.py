@@ -70,7 +70,7 @@ from core.frozen import Frozen, replace
 from core.usecases.federation.authorization_codes import Allowance, AuthorizationAnswers, CodeNotIssued
 from core.usecases.federation.authorization_requests import AskedAuthorizations, kept
 from core.usecases.federation.client_documents import ClientDocuments
-from ports.federation.oauth import AuthorizationEncounter, PushedRequestStore
+from ports.federation.oauth import AuthorizationContext, PushedRequestStore
 from ports.identity.sign_in import SignInHooks
 from ports.system import System
 
@@ -140,7 +140,7 @@ class Authorizations(Frozen):
         return await self._of_one_account(request, met, caller, others)
 
     async def _of_one_account(
-        self, request: AuthorizationRequest, met: AuthorizationEncounter, caller: Caller | None, others: Sequence[Caller]
+        self, request: AuthorizationRequest, met: AuthorizationContext, caller: Caller | None, others: Sequence[Caller]
     ) -> Outcome:
         """Answers for the account in use. A request that forbids questions (`prompt=none`) and names another account of this browser gets
         the answer of that account, if its person has allowed the application. If not, the application must not learn from the answer who
@@ -241,7 +241,7 @@ class Authorizations(Frozen):
         await self.answers.complete(flow, refused=True)
         return self.answers.refused(request.recipient, AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, "The person has refused"))
 
-    async def _granting(self, request: AuthorizationRequest, met: AuthorizationEncounter) -> AuthorizationRequest:
+    async def _granting(self, request: AuthorizationRequest, met: AuthorizationContext) -> AuthorizationRequest:
         """The request, as far as its person may grant it."""
         offered = await self.asked.offered_signals(request, met.application, met.signed_in)
         return granted_of(request, offered)
@@ -249,7 +249,7 @@ class Authorizations(Frozen):
     async def _settled(
         self,
         asked: AuthorizationRequest,
-        met: AuthorizationEncounter,
+        met: AuthorizationContext,
         progress: Progress,
         flow: Flow | None = None,
         actor: Actor | None = None,

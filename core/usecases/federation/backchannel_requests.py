@@ -60,7 +60,7 @@ from core.domain.tokens import TokenAudience
 from core.frozen import Frozen, replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes, CodeNotIssued
 from core.usecases.federation.consents import give_consent
-from ports.federation.oauth import BackchannelRequestStore, Encounters, ResourceLookup
+from ports.federation.oauth import AuthorizationContexts, BackchannelRequestStore, ResourceLookup
 from ports.identity.sign_in import SignInHooks
 from ports.mail import MailTemplates
 from ports.metrics import Metrics
@@ -88,7 +88,7 @@ class AnsweredRequest(NamedTuple):
 class BackchannelRequests(Frozen):
     unit_of_work: UnitOfWorkFactory
     requests: BackchannelRequestStore
-    encounters: Encounters
+    authorization_contexts: AuthorizationContexts
     resources: ResourceLookup
     codes: AuthorizationCodes
     buckets: SharedBuckets
@@ -166,7 +166,7 @@ class BackchannelRequests(Frozen):
         not have what it asks for.
         """
         waiting = await self.requests.find_waiting(caller.user, request)
-        met = None if waiting is None else await self.encounters.find(waiting.client, caller)
+        met = None if waiting is None else await self.authorization_contexts.find(waiting.client, caller)
         if waiting is None or met is None or met.signed_in is None:
             raise gone()
         try:
@@ -348,7 +348,7 @@ class BackchannelRequests(Frozen):
 
     async def _approved(self, decision: BackchannelDecision, client: RegisteredClient, request: TokenRequest) -> "_Approved":
         """Everything is asked once more at the moment of the tokens. Raises `BackchannelRefused`."""
-        met = await self.encounters.find_in_session(client.client, decision.session, decision.user, decision.email)
+        met = await self.authorization_contexts.find_in_session(client.client, decision.session, decision.user, decision.email)
         if met is None or met.signed_in is None:
             raise BackchannelRefused(detail="the session in which the person said yes has ended")
         application, signed_in = met.application, met.signed_in

@@ -35,7 +35,7 @@ from core.domain.tenancy.members import Member
 from core.frozen import Frozen
 from core.usecases.record import OpenReceiver
 from ports.crypto import TokenSigner, TokenVerifier
-from ports.federation.oauth import ClaimedService, Encounters, LogoutNoticeLookup
+from ports.federation.oauth import AuthorizationContexts, ClaimedService, LogoutNoticeLookup
 from ports.metrics import Metrics
 from ports.outbound import OutboundRequest
 from ports.system import System
@@ -112,7 +112,7 @@ class Farewell(Frozen):
 
 
 class Logouts(Frozen):
-    encounters: Encounters
+    authorization_contexts: AuthorizationContexts
     verifier: TokenVerifier
 
     async def look(self, request: OidcLogoutRequest, caller: Caller | None) -> Farewell:
@@ -125,7 +125,7 @@ class Logouts(Frozen):
             if hint is None or request.client not in {None, hint.client}:
                 return Farewell(None, None, caller is not None)
         client = client_of_logout(request, hint)
-        met = None if client is None else await self.encounters.find(client, None)
+        met = None if client is None else await self.authorization_contexts.find(client, None)
         application = None if met is None else met.application
         is_theirs = caller is not None and hint is not None and application is not None and hint.user == caller.user
         person = None if hint is None or application is None else hint.user

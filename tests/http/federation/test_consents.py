@@ -260,7 +260,7 @@ async def test_whoever_is_gone_on_the_way_gets_no_code(
         scene.people.change("update sessions set revoked_at = now()")
         scene.people.change(change, ada.user)
 
-    meanwhile(monkeypatch, scene.postern.federation.authorizations.asked.encounters, "find", end)
+    meanwhile(monkeypatch, scene.postern.federation.authorizations.asked.authorization_contexts, "find", end)
     assert (await browser.tab().open(scene.asking())).place.startswith("/ui/sign-in?flow=")
     assert scene.codes() == []
 
@@ -268,7 +268,12 @@ async def test_whoever_is_gone_on_the_way_gets_no_code(
 async def test_whoever_is_gone_on_the_way_allows_nothing(scene: Arriving, ada: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     tab = await scene.signed_in(ada).tab().open(scene.asking())
     end = "delete from users where id = %s"
-    meanwhile(monkeypatch, scene.postern.federation.authorizations.asked.encounters, "find", lambda: scene.people.change(end, ada.user))
+    meanwhile(
+        monkeypatch,
+        scene.postern.federation.authorizations.asked.authorization_contexts,
+        "find",
+        lambda: scene.people.change(end, ada.user),
+    )
     await tab.send(answer="allow")
     assert tab.place.startswith("/ui/sign-in?flow=")
     assert scene.codes() == scene.people.rows("select * from consents") == scene.told() == []
@@ -288,7 +293,9 @@ async def test_whose_organization_stops_answering_for_them_on_the_way_is_asked(
         scene.allow(member)
     browser = scene.signed_in(member)
     scene.code(told(await browser.request("GET", scene.asking()))["code"])
-    meanwhile(monkeypatch, scene.postern.federation.authorizations.asked.encounters, "find", lambda: scene.people.change(change))
+    meanwhile(
+        monkeypatch, scene.postern.federation.authorizations.asked.authorization_contexts, "find", lambda: scene.people.change(change)
+    )
     answer = await browser.request("GET", scene.asking())
     if consented:
         scene.code(told(answer)["code"])
@@ -302,8 +309,8 @@ async def test_no_code_goes_to_an_address_that_was_taken_back_on_the_way(
 ) -> None:
     scene.allow(ada)
     other = f"{CALLBACK}/new"
-    encounters = scene.postern.federation.authorizations.asked.encounters
-    meanwhile(monkeypatch, encounters, "find", lambda: scene.set(scene.app, redirect_uris=[other]))
+    authorization_contexts = scene.postern.federation.authorizations.asked.authorization_contexts
+    meanwhile(monkeypatch, authorization_contexts, "find", lambda: scene.set(scene.app, redirect_uris=[other]))
     is_page(await scene.signed_in(ada).request("GET", scene.asking()), 400)
     assert scene.codes() == []
 
@@ -340,7 +347,12 @@ async def test_a_service_that_goes_after_it_was_read_is_allowed_nothing(
 ) -> None:
     tab = await scene.signed_in(ada).tab().open(scene.asking())
     end = "update all_services set deleted_at = now() where id = %s"
-    meanwhile(monkeypatch, scene.postern.federation.authorizations.asked.encounters, "find", lambda: scene.people.change(end, scene.app.id))
+    meanwhile(
+        monkeypatch,
+        scene.postern.federation.authorizations.asked.authorization_contexts,
+        "find",
+        lambda: scene.people.change(end, scene.app.id),
+    )
     is_page((await tab.send(answer="allow")).shown, 404, "not registered here")
     assert scene.codes() == scene.people.rows("select * from consents") == scene.audited("user.consent.given") == []
 

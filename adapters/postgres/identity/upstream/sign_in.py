@@ -23,7 +23,7 @@ from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted, Voucher
-from core.domain.identity.upstream.identities import Asker, Encounter
+from core.domain.identity.upstream.identities import Asker, MatchingAccounts
 from core.domain.identity.upstream.providers import OwnProviders, ProviderOrigin, origin_of
 from core.domain.identity.upstream.sign_in import REPEATABLE, NewState, ServicePlace, TakenState, UsedState, WayThrough, used
 from core.domain.mail import Email, mail_domain
@@ -270,7 +270,7 @@ class _Met:
             named = NamedAccount(account, password_hash, mfa_enabled, knowledge_of(knowledge), may_know_of_failures)
         connected = identity_id is not None
         proved = frozenset(proved_domains or ())
-        self.encounter = Encounter(
+        self.matching_accounts = MatchingAccounts(
             provider_is_on=provider_is_on,
             identity=None if identity_id is None else IdentityId(identity_id),
             connected=named if connected else None,
@@ -353,7 +353,7 @@ class PostgresUpstreamSignIn(OnPool):
         organization: OrganizationId | None = None,
         user: UserId | None = None,
         application: Context = PLATFORM,
-    ) -> Encounter:
+    ) -> MatchingAccounts:
         parameters = {
             "provider": provider,
             "issuer": storable_text(asserted.issuer),
@@ -368,7 +368,7 @@ class PostgresUpstreamSignIn(OnPool):
         }
         kind = (approach.client.device_token is not None, origin_of(provider), application.service is not None)
         rows = await ask(self._pool, _Met, _MEET[kind], parameters)
-        return rows[0].encounter
+        return rows[0].matching_accounts
 
 
 _OWN: Final[LiteralString] = (

@@ -19,7 +19,7 @@ from core.domain.identifiers import IdentityId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Context, OpenedSession, TokenUse
 from core.domain.identity.upstream.claims import Asserted
-from core.domain.identity.upstream.identities import Encounter, Linking, linking
+from core.domain.identity.upstream.identities import Linking, MatchingAccounts, linking
 from core.domain.identity.upstream.identity_assertions import (
     IdentityAssertionFault,
     IdentityAssertionRefusal,
@@ -234,7 +234,7 @@ def audience_of(offered: Sequence[OfferedResource], scopes: Sequence[str]) -> To
     return resource.granted(unasked, by_trust=True)
 
 
-def known_person(asserted: Asserted, met: Encounter, connection: IssuingConnection) -> tuple[Account, IdentityId]:
+def known_person(asserted: Asserted, met: MatchingAccounts, connection: IssuingConnection) -> tuple[Account, IdentityId]:
     """The account that the connection's sign-ins open, by the one decision about all of them. An assertion makes and connects nothing.
     Raises `IdentityAssertionRefusal`.
     """

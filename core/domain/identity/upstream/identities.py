@@ -44,7 +44,7 @@ class ConnectedIdentity(Frozen, kw_only=True):
     """What the id meant when the provider's word was read, for a new identity at a further provider. None for any other."""
 
 
-class Encounter(Frozen, kw_only=True):
+class MatchingAccounts(Frozen, kw_only=True):
     """The accounts that a provider's word may be about."""
 
     provider_is_on: bool = True
@@ -109,7 +109,7 @@ class Linking(Enum):
     """No account has the address, and the rules of registration give it none. `linking` does not know these rules."""
 
 
-def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organization: bool, proves: bool = True) -> Linking:
+def linking(asserted: Asserted, met: MatchingAccounts, provider: str, *, of_organization: bool, proves: bool = True) -> Linking:
     """`of_organization`: the provider is an organization's own, whose owner can make it say anything. Its word counts for addresses in a
     domain that the organization has proved, and never for platform owners. Unless it `proves`, its word about an address never counts.
     """
@@ -125,7 +125,7 @@ def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organizatio
     return Linking.CREATE if met.named is None else _to_account(met.named.account, met, provider, of_organization=of_organization)
 
 
-def _to_account(account: Account, met: Encounter, provider: str, *, of_organization: bool) -> Linking:
+def _to_account(account: Account, met: MatchingAccounts, provider: str, *, of_organization: bool) -> Linking:
     """The decision about an existing account with the address that the provider vouches for."""
     if account.deactivated_at is not None and not _opens(account, met, of_organization=of_organization):
         return Linking.DEACTIVATED
@@ -140,7 +140,7 @@ def _to_account(account: Account, met: Encounter, provider: str, *, of_organizat
     return Linking.REPLACE if may_replace else Linking.OTHER_CONNECTED
 
 
-def _opens(account: Account, met: Encounter, *, of_organization: bool) -> bool:
+def _opens(account: Account, met: MatchingAccounts, *, of_organization: bool) -> bool:
     """Whether the provider's word opens the deactivated account. An organization's own provider proves nothing. So it opens neither what it
     has vouched for, nor what the directory of its own organization has deactivated, which means to keep the person out. It opens what
     another organization has deactivated: otherwise this one could keep people of any domain away from their own provider.
@@ -178,7 +178,7 @@ class Connecting(Enum):
     NOT_FOR_ACCOUNT = auto()
 
 
-def connecting(user: UserId, met: Encounter, *, of_organization: bool) -> Connecting:
+def connecting(user: UserId, met: MatchingAccounts, *, of_organization: bool) -> Connecting:
     """`met.named` is the person's own account. The person is signed in, so the provider need not vouch for any address."""
     if met.connected is not None and met.connected.account.id != user:
         return Connecting.TAKEN

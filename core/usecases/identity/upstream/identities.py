@@ -19,8 +19,8 @@ from core.domain.identity.upstream.identities import (
     Asker,
     ConnectedIdentity,
     Connecting,
-    Encounter,
     LinkRequest,
+    MatchingAccounts,
     connecting,
     identity_linked,
     identity_unlinked,
@@ -156,7 +156,7 @@ class Identities(Frozen):
                 return
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
-    async def _connect(self, taken: TakenState, vouched: Vouched, user: UserId, met: Encounter, client: Client) -> bool:
+    async def _connect(self, taken: TakenState, vouched: Vouched, user: UserId, met: MatchingAccounts, client: Client) -> bool:
         """Connects the identity. An identity that was `met` is connected already, but may have been disconnected meanwhile. Returns False
         when a simultaneous request was quicker and the caller has to look again.
         """

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from adapters.postgres.columns import array
-from adapters.postgres.federation.authorizations import FIND as FIND_ENCOUNTER
+from adapters.postgres.federation.authorizations import FIND as FIND_AUTHORIZATION_CONTEXT
 from adapters.postgres.federation.clients import FIND_CLIENT, PostgresClients
 from core.domain.identifiers import ClientId
 from tests.adapters.postgres.conftest import Store
@@ -55,6 +55,6 @@ async def test_the_index_finds_the_client(fresh_store: Store, client: ClientId) 
 
 async def test_the_index_finds_it_for_a_prepared_statement(fresh_store: Store) -> None:
     await street(fresh_store)
-    for statement in (FIND_CLIENT, FIND_ENCOUNTER):
+    for statement in (FIND_CLIENT, FIND_AUTHORIZATION_CONTEXT):
         steps = await generic_plan(fresh_store.url, statement)
         assert INDEX in {step.get("Index Name") for step in steps}, statement

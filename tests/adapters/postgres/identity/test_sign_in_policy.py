@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import adapters.postgres
-from adapters.postgres.federation.authorizations import PostgresEncounters
+from adapters.postgres.federation.authorizations import PostgresAuthorizationContexts
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
@@ -114,12 +114,12 @@ async def _is_told_of_refresh_token(store: Store) -> bool:
 async def _is_asked_nothing(store: Store) -> bool:
     """A request for a code, from a browser that has just been looked up with its account."""
     caller = Caller(ADA, Email("ada@example.org"), BROWSER, is_platform_owner=False)
-    encounter = await PostgresEncounters(store.pool).find(CLIENT, caller)
-    assert encounter is not None
+    authorization_context = await PostgresAuthorizationContexts(store.pool).find(CLIENT, caller)
+    assert authorization_context is not None
     request = AuthorizationRequest(client_id=CLIENT, recipient=Recipient(CALLBACK), scopes=(OPENID,))
     progress = Progress(asked_membership=True)
-    step = next_step(request, encounter.application, encounter.signed_in, progress, datetime.now(UTC))
-    return step is AuthorizationStep.DONE and _is_quiet(lambda: require_open(request, encounter.application))
+    step = next_step(request, authorization_context.application, authorization_context.signed_in, progress, datetime.now(UTC))
+    return step is AuthorizationStep.DONE and _is_quiet(lambda: require_open(request, authorization_context.application))
 
 
 async def _redeems(store: Store) -> bool:

@@ -37,7 +37,7 @@ from core.domain.identity.upstream.further_sign_ins import (
     with_stated,
     word_context,
 )
-from core.domain.identity.upstream.identities import Encounter, Linking, linking
+from core.domain.identity.upstream.identities import Linking, MatchingAccounts, linking
 from core.domain.identity.upstream.providers import (
     RESERVED_NAMES,
     ClientSecretKind,
@@ -223,7 +223,7 @@ def test_only_who_repeats_no_nonce_may_leave_it_out() -> None:
 
 def test_who_is_not_connected_is_asked() -> None:
     asserted = Asserted("i", "s", "ada@example.org", email_is_verified=True)
-    assert linking(asserted, Encounter(), "forum", of_organization=False, proves=False) is Linking.ASK
+    assert linking(asserted, MatchingAccounts(), "forum", of_organization=False, proves=False) is Linking.ASK
 
 
 def test_a_newcomer_has_a_code_and_tries() -> None:

@@ -71,8 +71,8 @@ async def test_a_yes_that_ends_during_the_poll_gives_nothing(afar: Afar, monkeyp
     request = await afar.requested()
     assert (await afar.allow()).status == 204
     end = "update afar_requests set state = 'consumed'"
-    encounters = afar.postern.federation.afar_requests.encounters
-    meanwhile(monkeypatch, encounters, "find_in_session", lambda: afar.people.change(end))
+    authorization_contexts = afar.postern.federation.afar_requests.authorization_contexts
+    meanwhile(monkeypatch, authorization_contexts, "find_in_session", lambda: afar.people.change(end))
     assert oauth(await afar.poll(request)) == (400, "invalid_grant")
     assert sessions(afar) == []
 

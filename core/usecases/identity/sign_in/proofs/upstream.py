@@ -25,8 +25,8 @@ from core.domain.identity.upstream.identities import (
     NOT_REGISTERED,
     OTHER_CONNECTED,
     UNVERIFIED,
-    Encounter,
     Linking,
+    MatchingAccounts,
     gives_accounts,
     identity_linked,
     is_elsewhere,
@@ -162,7 +162,9 @@ class UpstreamProofs(Frozen):
                 raise UpstreamRefused(ADDRESS_TAKEN)
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
-    async def _made(self, met: Encounter, vouched: Vouched, email: Email, way: WayThrough, *, flow: Flow, client: Client) -> _Known | None:
+    async def _made(
+        self, met: MatchingAccounts, vouched: Vouched, email: Email, way: WayThrough, *, flow: Flow, client: Client
+    ) -> _Known | None:
         if met.sign_in_domain is not None:
             await self.sign_in_domains.require(met.sign_in_domain, self._word(vouched, way, met), is_platform_owner=False)
         if await self.registrations.refuses_arrival(email, way.organization, None):
@@ -171,10 +173,10 @@ class UpstreamProofs(Frozen):
         return await self._created(vouched, email, way, client, newcomer=flow.id)
 
     @staticmethod
-    def _is_new(met: Encounter, upstream: Upstream) -> bool:
+    def _is_new(met: MatchingAccounts, upstream: Upstream) -> bool:
         return met.connected is None and not upstream.proves
 
-    def _proof(self, known: _Known, met: Encounter, vouched: Vouched, way: WayThrough) -> Proof:
+    def _proof(self, known: _Known, met: MatchingAccounts, vouched: Vouched, way: WayThrough) -> Proof:
         asserted, now = vouched.asserted, self.system.clock.now()
         self.metrics.upstream_sign_in(vouched.upstream.label, "succeeded")
         return Proof(
@@ -202,7 +204,9 @@ class UpstreamProofs(Frozen):
             return False
         return not await self.grants.lasts(identity, vouched.upstream, taken.way, vouched.tokens)
 
-    async def _known(self, met: Encounter, vouched: Vouched, way: WayThrough, approach: Approach, application: Context) -> _Known | None:
+    async def _known(
+        self, met: MatchingAccounts, vouched: Vouched, way: WayThrough, approach: Approach, application: Context
+    ) -> _Known | None:
         """Returns None when a simultaneous sign-in was quicker and the caller has to look again."""
         upstream, asserted, client = vouched.upstream, vouched.asserted, approach.client
         met.require_provider()
@@ -239,7 +243,7 @@ class UpstreamProofs(Frozen):
         await self.login_events.log_failure(failure, upstream.label, met.connected, approach, application)
         raise UpstreamRefused(reason)
 
-    async def _sign_in_domain(self, known: _Known, met: Encounter, email: Email | None) -> SignInDomain | None:
+    async def _sign_in_domain(self, known: _Known, met: MatchingAccounts, email: Email | None) -> SignInDomain | None:
         """Returns the sign-in domain of the account's own address, which may differ from the address that the provider tells."""
         account, found = known.named.account, met.connected or met.named
         is_stated = email is not None and mail_domain(email) == mail_domain(account.email)
@@ -271,7 +275,7 @@ class UpstreamProofs(Frozen):
             await uow.commit()
         return _Known(identity.id, NamedAccount(account, None, False, NOTHING_KNOWN))
 
-    async def _vouched(self, vouched: Vouched, named: NamedAccount, met: Encounter) -> NamedAccount:
+    async def _vouched(self, vouched: Vouched, named: NamedAccount, met: MatchingAccounts) -> NamedAccount:
         """A connected identity whose provider tells the account's own address, as verified, vouches for the address. So does the first
         sign-in of somebody who came with a moved organization, or by an import.
         """
@@ -362,7 +366,7 @@ class UpstreamProofs(Frozen):
 
         return use
 
-    def _word(self, vouched: Vouched, way: WayThrough, met: Encounter) -> Word:
+    def _word(self, vouched: Vouched, way: WayThrough, met: MatchingAccounts) -> Word:
         """Builds the word that the sign-in domain judges. An address that mail would not accept may have another domain than the domain of
         the look-up.
         """
