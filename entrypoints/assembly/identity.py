@@ -32,10 +32,10 @@ from core.usecases.identity.registering import MailBudgets, Registrations
 from core.usecases.identity.risk import InstallationWayBack
 from core.usecases.identity.sessions import DisplacedSessions, OwnSessions, Sessions
 from core.usecases.identity.sign_in.admission import Admission
-from core.usecases.identity.sign_in.landings import BrowserSessions, PasskeyOffers, SignIn
 from core.usecases.identity.sign_in.proofs.mailed import NewcomerProofs, SignInLinks
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
 from core.usecases.identity.sign_in.proofs.upstream import UpstreamProofs
+from core.usecases.identity.sign_in.sign_in_results import BrowserSessions, PasskeyOffers, SignIn
 from core.usecases.identity.sign_in_domains import SignInDomains
 from core.usecases.identity.terms import TermsOfPeople
 from core.usecases.identity.upstream.further_sign_ins import PostedAnswers

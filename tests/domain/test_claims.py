@@ -144,7 +144,7 @@ def test_no_other_code_signs_tokens() -> None:
         "federation/signal_polls.py",
         "federation/signals.py",
         "identity/sessions.py",
-        "identity/sign_in/landings.py",
+        "identity/sign_in/sign_in_results.py",
         "tenancy/management_keys.py",
     }
 

@@ -30,7 +30,7 @@ from core.usecases.federation.saml.configurations import Saml
 from core.usecases.identity.accounts import AccountSummaries
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.passkeys import Passkeys
-from core.usecases.identity.sign_in.landings import BrowserSessions
+from core.usecases.identity.sign_in.sign_in_results import BrowserSessions
 from core.usecases.identity.upstream import identities
 from core.usecases.identity.upstream.identities import Identities
 from core.usecases.identity.upstream.journeys import RepeatedReturns

@@ -71,7 +71,7 @@ from core.usecases.federation.clients import Clients
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission, Arrived, HooksToAsk
-from core.usecases.identity.sign_in.landings import WithTokens
+from core.usecases.identity.sign_in.sign_in_results import WithTokens
 from ports.crypto import ServerSecrets
 from ports.federation.oauth import ClientLookup, DeviceCodeStore, ResourceLookup
 from ports.identity.sign_in import SignInHooks
@@ -336,8 +336,8 @@ class DeviceFlow(Frozen):
                 by_installation=verdict.by_installation,
             )
             # The session has no parent: signing out in the browser leaves the device signed in.
-            landing = WithTokens(self.sessions, client.registered.application(approval.scopes), key=key)
-            admitted = await self.admission.let_in(uow, arrived, landing)
+            sign_in_result = WithTokens(self.sessions, client.registered.application(approval.scopes), key=key)
+            admitted = await self.admission.let_in(uow, arrived, sign_in_result)
             if confirmed.has_hooks and approval.session is not None and context.organization is not None:
                 opened = admitted.kept.session.id
                 await uow.hooks.end_with_silence(opened, approval.session, user, context.organization, context.service)

@@ -221,7 +221,7 @@ async def _proxy(meeting: Meeting) -> Ready:
 _GRANTS: Final = "core/usecases/federation/grants.py"
 _SESSIONS: Final = "core/usecases/identity/sessions.py:tokens"
 _ISSUE: Final = (f"{_GRANTS}:issue", _SESSIONS)
-_SIGN_IN: Final = ("core/usecases/identity/sign_in/landings.py:_signed_in", _SESSIONS)
+_SIGN_IN: Final = ("core/usecases/identity/sign_in/sign_in_results.py:_signed_in", _SESSIONS)
 
 DOORS: Final[Mapping[str, Door]] = {
     "a code": Door(_code, grant=AUTHORIZATION_CODE, signs=_ISSUE),

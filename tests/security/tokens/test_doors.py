@@ -59,7 +59,7 @@ NO_SERVICE: Final = {
 }
 """Endpoints that give tokens for no service."""
 _OTHER_SIGNATURES: Final = {
-    "core/usecases/identity/sign_in/landings.py:_preauthenticated": "It opens the second step of a sign-in, and nothing else",
+    "core/usecases/identity/sign_in/sign_in_results.py:_preauthenticated": "It opens the second step of a sign-in, and nothing else",
     "core/usecases/tenancy/management_keys.py:issue": "It is the token of a management key, which opens the interface of administrators",
     "core/usecases/tenancy/organizations.py:found": NO_SERVICE["POST /api/organizations"],
     "core/usecases/tenancy/members.py:_select": NO_SERVICE["POST /api/organizations/{org_slug}/select"],

@@ -9,7 +9,7 @@ import pytest
 
 from core.domain.errors import Unauthorized
 from core.domain.identity.flows import FlowOver
-from core.usecases.identity.sign_in.landings import PasskeyOffers
+from core.usecases.identity.sign_in.sign_in_results import PasskeyOffers
 from core.usecases.identity.terms import TermsOfPeople
 
 ADA, EVE = UUID(int=1), UUID(int=2)

@@ -76,7 +76,7 @@ Kept = TypeVar("Kept")
 _Kept_co = TypeVar("_Kept_co", covariant=True)
 
 
-class Landing(Protocol[_Kept_co]):
+class SignInResult(Protocol[_Kept_co]):
     """The end of a sign-in, by kind of client. Methods that take a unit of work run within the admission's unit of work."""
 
     @property
@@ -123,7 +123,7 @@ class Admission(Frozen):
     system: System
 
     async def admit(
-        self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], *, insists: bool = False
+        self, arrival: Arrival, sighting: Sighting, sign_in_result: SignInResult[Kept], *, insists: bool = False
     ) -> Admitted[Kept] | Preauthentication:
         """Lets the person in, or asks for the second factor. `insists`: a person who has a second factor must give it, even on a trusted
         device. Raises `Unauthorized` when the proof no longer holds; `FlowOver`; `NotFound` when the service is gone, and
@@ -134,40 +134,40 @@ class Admission(Frozen):
         may_ask = arrival.named.mfa_enabled and not arrival.proof.shows_two_factors
         try:
             if may_ask and (insists or not sighting.may_skip_second_factor):
-                return await self._awaited(arrival, sighting, landing)
-            admitted = await self._let_in_asking(arrival, sighting, landing, insists=insists, may_ask=may_ask)
-            return admitted or await self._awaited(arrival, sighting, landing)
+                return await self._awaited(arrival, sighting, sign_in_result)
+            admitted = await self._let_in_asking(arrival, sighting, sign_in_result, insists=insists, may_ask=may_ask)
+            return admitted or await self._awaited(arrival, sighting, sign_in_result)
         except RefusedByRule as refused:
-            place = landing.leads_to if arrival.context.service is None else arrival.context
+            place = sign_in_result.leads_to if arrival.context.service is None else arrival.context
             await self._log_refused(refused, arrival.proof.provider, arrival.named, arrival.approach, place)
             await self._offer_way_back(refused, arrival.named.account, arrival.approach)
             raise
 
-    async def _awaited(self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept]) -> Preauthentication:
-        awaiting = await self._await_second_factor(arrival, sighting, landing)
+    async def _awaited(self, arrival: Arrival, sighting: Sighting, sign_in_result: SignInResult[Kept]) -> Preauthentication:
+        awaiting = await self._await_second_factor(arrival, sighting, sign_in_result)
         await self._keep_stated(arrival)
         return awaiting
 
     async def _let_in_asking(
-        self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], *, insists: bool, may_ask: bool
+        self, arrival: Arrival, sighting: Sighting, sign_in_result: SignInResult[Kept], *, insists: bool, may_ask: bool
     ) -> Admitted[Kept] | None:
         """None when a hook asks for a second factor which the person has. Hooks are asked between two units of work, of which the first has
         written nothing: the second looks at everything anew.
         """
         try:
-            return await self._let_in_at_once(arrival, sighting, landing, insists=insists, may_ask=may_ask)
+            return await self._let_in_at_once(arrival, sighting, sign_in_result, insists=insists, may_ask=may_ask)
         except HooksToAsk as to_ask:
             heard = await self.hooks.ask(to_ask.door)
         if heard.owes is not None and heard.can_show and may_ask and heard.no is None and not heard.is_silent:
             return None
         heard.require_let_in()
-        return await self._let_in_at_once(arrival, sighting, landing, insists=insists, may_ask=may_ask, heard=heard)
+        return await self._let_in_at_once(arrival, sighting, sign_in_result, insists=insists, may_ask=may_ask, heard=heard)
 
     async def _let_in_at_once(
         self,
         arrival: Arrival,
         sighting: Sighting,
-        landing: Landing[Kept],
+        sign_in_result: SignInResult[Kept],
         *,
         insists: bool,
         may_ask: bool,
@@ -183,14 +183,14 @@ class Admission(Frozen):
                 uow,
                 service=service,
                 device=device,
-                flow=landing.flow,
-                organization=_entered(arrival.context, landing),
+                flow=sign_in_result.flow,
+                organization=_entered(arrival.context, sign_in_result),
                 # Behind a trusted device, the person would have to show the second factor first.
-                offers_passkey=landing.offers_passkey and proof.provider == PASSWORD_PROVIDER and not arrival.named.mfa_enabled,
+                offers_passkey=sign_in_result.offers_passkey and proof.provider == PASSWORD_PROVIDER and not arrival.named.mfa_enabled,
             )
             if not (confirmed.one_factor_is_enough or proof.shows_two_factors):
                 raise Overtaken
-            verdict = self._judged(arrival, confirmed, sighting, landing, shows_two_factors=proof.shows_two_factors)
+            verdict = self._judged(arrival, confirmed, sighting, sign_in_result, shows_two_factors=proof.shows_two_factors)
             asks = verdict.insists or (verdict.owes is not None and verdict.owes.asks_for_factor)
             if may_ask and (asks or _has_way_back(verdict, confirmed.account)):
                 return None
@@ -200,7 +200,7 @@ class Admission(Frozen):
             if proof.word.provider:
                 await uow.identities.own_membership(proof.word.provider, confirmed.account, proof.at)
             await proof.use(uow)
-            application = audience(landing.leads_to, may_know_of_failures=arrival.named.may_know_of_failures)
+            application = audience(sign_in_result.leads_to, may_know_of_failures=arrival.named.may_know_of_failures)
             context = PLATFORM if service is None else open_context(confirmed.destination)
             arrived = Arrived(
                 confirmed=confirmed,
@@ -220,7 +220,7 @@ class Admission(Frozen):
                 by_installation=verdict.by_installation,
                 heard=heard or NO_HOOKS,
             )
-            admitted = await self.let_in(uow, arrived, landing)
+            admitted = await self.let_in(uow, arrived, sign_in_result)
             await uow.commit()
         await self._keep_stated(arrival)
         self.familiar.add(sighting.approach.client.address)
@@ -232,7 +232,7 @@ class Admission(Frozen):
         user: UserId,
         answer: str | UsedPasskey,
         client: Client,
-        landing: Landing[Kept],
+        sign_in_result: SignInResult[Kept],
         *,
         trust_device: bool = False,
     ) -> Admitted[Kept]:
@@ -244,11 +244,13 @@ class Admission(Frozen):
         await self.mfa.prepare()
         try:
             try:
-                return await self._let_in_after(preauthentication, user, answer, approach, landing, trust_device=trust_device)
+                return await self._let_in_after(preauthentication, user, answer, approach, sign_in_result, trust_device=trust_device)
             except HooksToAsk as to_ask:
                 heard = await self.hooks.ask(to_ask.door)
             heard.require_let_in()
-            return await self._let_in_after(preauthentication, user, answer, approach, landing, trust_device=trust_device, heard=heard)
+            return await self._let_in_after(
+                preauthentication, user, answer, approach, sign_in_result, trust_device=trust_device, heard=heard
+            )
         except _RefusedAfter as after:
             await self._log_refused(after.refused, after.provider, after.named, approach, after.place)
             await self._offer_way_back(after.refused, after.named.account, approach)
@@ -260,7 +262,7 @@ class Admission(Frozen):
         user: UserId,
         answer: str | UsedPasskey,
         approach: Approach,
-        landing: Landing[Kept],
+        sign_in_result: SignInResult[Kept],
         *,
         trust_device: bool,
         heard: HookVerdict | None = None,
@@ -277,16 +279,18 @@ class Admission(Frozen):
                 user=user,
                 since=awaiting.created_at,
                 service=awaiting.service,
-                flow=landing.flow,
-                organization=awaiting.organization or landing.leads_to.organization,
-                offers_passkey=landing.offers_passkey and awaiting.provider == PASSWORD_PROVIDER,
+                flow=sign_in_result.flow,
+                organization=awaiting.organization or sign_in_result.leads_to.organization,
+                offers_passkey=sign_in_result.offers_passkey and awaiting.provider == PASSWORD_PROVIDER,
             )
             confirmed = await last_look(uow, look, SignInEnded)
             if not awaiting.counts_for(confirmed.account):
                 raise SignInEnded
             context = _context_of(awaiting, confirmed)
             log_place = (
-                audience(landing.leads_to, may_know_of_failures=landing.may_know_of_failures) if awaiting.service is None else context
+                audience(sign_in_result.leads_to, may_know_of_failures=sign_in_result.may_know_of_failures)
+                if awaiting.service is None
+                else context
             )
             method = await self._checked(uow, user, answer, client)
             knowledge = await uow.devices.knowledge(user, approach)
@@ -302,7 +306,7 @@ class Admission(Frozen):
                 user=user,
                 sighting=sighting,
                 way=way_of(awaiting.provider),
-                service=awaiting.service or landing.leads_to.service,
+                service=awaiting.service or sign_in_result.leads_to.service,
                 shows_two_factors=True,
                 shows_passkey=not isinstance(answer, str),
             )
@@ -310,8 +314,8 @@ class Admission(Frozen):
             try:
                 _require_let_in(verdict)
             except RefusedByRule as refused:
-                place = landing.leads_to if awaiting.service is None else context
-                known = landing.may_know_of_failures if awaiting.service is None else confirmed.may_know_of_failures
+                place = sign_in_result.leads_to if awaiting.service is None else context
+                known = sign_in_result.may_know_of_failures if awaiting.service is None else confirmed.may_know_of_failures
                 named = NamedAccount(confirmed.account, None, True, knowledge, may_know_of_failures=known)
                 raise _RefusedAfter(refused, awaiting.provider, named, place) from None
             if confirmed.has_hooks and heard is None:
@@ -337,16 +341,18 @@ class Admission(Frozen):
                 by_installation=verdict.by_installation,
                 heard=heard or NO_HOOKS,
             )
-            admitted = await self.let_in(uow, arrived, landing, trust_device=trust_device)
+            admitted = await self.let_in(uow, arrived, sign_in_result, trust_device=trust_device)
             await uow.commit()
         self.familiar.add(sighting.approach.client.address)
         return admitted
 
-    async def let_in(self, uow: UnitOfWork, arrived: Arrived, landing: Landing[Kept], *, trust_device: bool = False) -> Admitted[Kept]:
+    async def let_in(
+        self, uow: UnitOfWork, arrived: Arrived, sign_in_result: SignInResult[Kept], *, trust_device: bool = False
+    ) -> Admitted[Kept]:
         """Ends every sign-in, within the caller's unit of work and after the last look: writes the device, the session and the log."""
         account, sighting, context = arrived.confirmed.account, arrived.sighting, arrived.context
         remembered = await self.devices.remember(uow, account.id, sighting, trust=trust_device)
-        kept = await landing.open(uow, arrived, remembered.device)
+        kept = await sign_in_result.open(uow, arrived, remembered.device)
         outcome = LoginOutcome(
             user=account.id,
             provider=arrived.provider,
@@ -376,17 +382,17 @@ class Admission(Frozen):
         return Admitted(kept, remembered, arrived.confirmed.terms)
 
     def _judged(
-        self, arrival: Arrival, confirmed: Confirmed, sighting: Sighting, landing: Landing[Kept], *, shows_two_factors: bool
+        self, arrival: Arrival, confirmed: Confirmed, sighting: Sighting, sign_in_result: SignInResult[Kept], *, shows_two_factors: bool
     ) -> RiskVerdict:
         came = Came(
             user=arrival.named.account.id,
             sighting=sighting,
             way=way_of(arrival.proof.provider),
-            service=arrival.context.service or landing.leads_to.service,
+            service=arrival.context.service or sign_in_result.leads_to.service,
             shows_two_factors=shows_two_factors,
             shows_passkey=arrival.proof.method is ProofMethod.PASSKEY,
         )
-        return judge_sign_in(confirmed.rules_asked, _entered(arrival.context, landing), came, self.system.clock.now())
+        return judge_sign_in(confirmed.rules_asked, _entered(arrival.context, sign_in_result), came, self.system.clock.now())
 
     async def _log_refused(self, refused: RefusedByRule, provider: str, named: NamedAccount, approach: Approach, place: Context) -> None:
         verdict = refused.verdict
@@ -433,14 +439,14 @@ class Admission(Frozen):
             # Joining comes before the session, because the session may lead to a service that admits only members.
             await self.joining.join_at_sign_in(account.id, account.email)
 
-    async def _await_second_factor(self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept]) -> Preauthentication:
+    async def _await_second_factor(self, arrival: Arrival, sighting: Sighting, sign_in_result: SignInResult[Kept]) -> Preauthentication:
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             service = arrival.context.service
             confirmed = await arrival.last_look(
-                uow, service=service, device=None, flow=landing.flow, organization=_entered(arrival.context, landing)
+                uow, service=service, device=None, flow=sign_in_result.flow, organization=_entered(arrival.context, sign_in_result)
             )
-            verdict = self._judged(arrival, confirmed, sighting, landing, shows_two_factors=True)
+            verdict = self._judged(arrival, confirmed, sighting, sign_in_result, shows_two_factors=True)
             if verdict.owes is RiskAction.REFUSE and not _has_way_back(verdict, confirmed.account):
                 _require_let_in(verdict)
             await arrival.proof.use(uow)
@@ -461,7 +467,7 @@ class Admission(Frozen):
                 refuses_applications=arrival.proof.refuses_applications,
             )
             await uow.mfa.add_preauthentication(awaiting)
-            await landing.wait(uow, awaiting)
+            await sign_in_result.wait(uow, awaiting)
             await uow.commit()
         return awaiting
 
@@ -491,9 +497,9 @@ class _RefusedAfter(Exception):
         super().__init__()
 
 
-def _entered(context: Context, landing: Landing[Kept]) -> OrganizationId | None:
+def _entered(context: Context, sign_in_result: SignInResult[Kept]) -> OrganizationId | None:
     """The organization that the sign-in leads to."""
-    return context.organization or landing.leads_to.organization
+    return context.organization or sign_in_result.leads_to.organization
 
 
 def _require_let_in(verdict: RiskVerdict) -> None:

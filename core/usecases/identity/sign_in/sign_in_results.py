@@ -46,7 +46,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class WithTokens(Frozen):
-    """Implements `core.usecases.identity.sign_in.admission.Landing`."""
+    """Implements `core.usecases.identity.sign_in.admission.SignInResult`."""
 
     sessions: Sessions
     application: Application | None = None
@@ -231,10 +231,10 @@ class BrowserSessions(Frozen):
         """Signs in with any proof. `secret` is the value that the proof was made from: if the browser sends it again, it gets the same
         answer.
         """
-        landing = await self._landing(visit, secret)
+        sign_in_result = await self._sign_in_result(visit, secret)
         sighting = self.devices.judge(arrival.approach, arrival.named.knowledge)
         try:
-            admitted = await self.admission.admit(arrival, sighting, landing, insists=insists or visit.flow.wanted.second_factor)
+            admitted = await self.admission.admit(arrival, sighting, sign_in_result, insists=insists or visit.flow.wanted.second_factor)
         except (FlowOver, Overtaken) as refusal:
             # The same form, sent twice, was quicker, or the account has changed.
             return await self._repeated_meanwhile(visit, secret, refusal)
@@ -261,11 +261,11 @@ class BrowserSessions(Frozen):
             return repeated
         if flow.preauthentication is None or flow.user is None:
             raise FlowOver
-        landing = await self._landing(visit, secret)
+        sign_in_result = await self._sign_in_result(visit, secret)
         try:
             used = answer if isinstance(answer, str) else await self._passkey(visit, flow.user, answer)
             admitted = await self.admission.admit_with_second_factor(
-                flow.preauthentication, flow.user, used, visit.client, landing, trust_device=trust_device
+                flow.preauthentication, flow.user, used, visit.client, sign_in_result, trust_device=trust_device
             )
         except (SignInEnded, FlowOver, PasskeyChallengeOver) as ended:
             # The same form, sent twice, has used the code up already, unless the sign-in ended in another way.
@@ -277,11 +277,11 @@ class BrowserSessions(Frozen):
             given, Ceremony.SECOND_FACTOR, visit.browser.digest(), visit.client, user, application=visit.flow.application
         )
 
-    async def _landing(self, visit: Visit, secret: Secret) -> "_InBrowser":
+    async def _sign_in_result(self, visit: Visit, secret: Secret) -> "_InBrowser":
         token = session_token(visit.flow.id, visit.browser, secret, await self.server_secrets.get(BROWSERS))
         return _InBrowser(self.sessions, self.clock, visit, token, proof_digest(visit.browser, secret))
 
-    async def _signed_in(self, visit: Visit, admitted: Admitted["_Landed"]) -> SignedInBrowser:
+    async def _signed_in(self, visit: Visit, admitted: Admitted["_OpenedSession"]) -> SignedInBrowser:
         landed = admitted.kept
         for other in visit.ended_by(landed.user):
             # The other person's session ends in a unit of work of its own, because ending it holds another account.
@@ -305,7 +305,7 @@ class BrowserSessions(Frozen):
         return repeated
 
 
-class _Landed(Frozen):
+class _OpenedSession(Frozen):
     user: UserId
     token: Token
     caller: Caller | None
@@ -313,7 +313,7 @@ class _Landed(Frozen):
 
 
 class _InBrowser(Frozen):
-    """Implements `core.usecases.identity.sign_in.admission.Landing`, for one attempt."""
+    """Implements `core.usecases.identity.sign_in.admission.SignInResult`, for one attempt."""
 
     sessions: Sessions
     clock: Clock
@@ -337,7 +337,7 @@ class _InBrowser(Frozen):
     def offers_passkey(self) -> bool:
         return self.visit.makes_passkeys
 
-    async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _Landed:
+    async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _OpenedSession:
         user, now, caller = arrived.confirmed.account.id, self.clock.now(), None
         session = await self._renewed(uow, arrived)
         if session is None:
@@ -381,7 +381,7 @@ class _InBrowser(Frozen):
             owes_terms=owes_terms,
             proof_digest=self.digest,
         )
-        return _Landed(user, self.token, caller, flow)
+        return _OpenedSession(user, self.token, caller, flow)
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
         await uow.flows.await_second_factor(self.flow, awaiting.user, awaiting.id)
