@@ -26,7 +26,7 @@ BUNDLED  := tests/e2e/starts/test_bundled.py
 # Guides whose products are small and come in one version. The others are tried by hand: their packages are large, or the newest there are.
 TRIED_AT_NIGHT := mod_auth_openidc mellon passport_saml oidc_client_ts better_auth dovecot synapse
 # Browsers, what ships and the rules of the house are the same on every server.
-ON_THE_OLDEST := tests/actors tests/adapters tests/conformance tests/e2e tests/entrypoints tests/far_sides tests/http tests/security tests/usecases
+ON_THE_OLDEST := tests/actors tests/adapters tests/conformance tests/e2e tests/entrypoints tests/remote_systems tests/http tests/security tests/usecases
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help

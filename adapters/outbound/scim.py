@@ -21,7 +21,7 @@ from core.domain.federation.provisioning.people import (
     EXTERNAL_ID,
     LONGEST_FAR_ID,
     USER_NAME,
-    FarIdentity,
+    RemoteIdentity,
     Value,
     Wanted,
     entries_with,
@@ -32,14 +32,14 @@ from core.domain.federation.provisioning.people import (
 from core.domain.outbound import NotADestination, destination
 from core.frozen import Frozen
 from ports.federation.provisioning_runs import (
-    FarExchange,
-    FarFailed,
-    FarFault,
-    FarOtherId,
-    FarPage,
-    FarPerson,
-    FarRefused,
-    FarSite,
+    RemoteExchange,
+    RemoteFailed,
+    RemoteFault,
+    RemoteOtherId,
+    RemotePage,
+    RemoteRefused,
+    RemoteSite,
+    RemoteUser,
 )
 from ports.outbound import Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
 from ports.system import Clock
@@ -49,7 +49,7 @@ PATIENCE: Final = timedelta(seconds=20)
 _PERSON: Final = "/Users/{id}"
 _CONFIGURATION: Final = "/ServiceProviderConfig"
 # Of a system whose configuration nobody can read: what is asked next says what is wrong with it.
-_SAYS_NOTHING: Final = frozenset({FarFault.CREDENTIALS, FarFault.REDIRECT, FarFault.SERVER_ERROR, FarFault.TOO_LONG})
+_SAYS_NOTHING: Final = frozenset({RemoteFault.CREDENTIALS, RemoteFault.REDIRECT, RemoteFault.SERVER_ERROR, RemoteFault.TOO_LONG})
 _LONGEST_CURSOR: Final = 2000
 _MEDIA_TYPE: Final = "application/scim+json"
 _PATCH_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
@@ -77,23 +77,23 @@ _RESOURCE: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class ScimClient:
-    """Implements `ports.federation.provisioning_runs.FarSide`."""
+    """Implements `ports.federation.provisioning_runs.RemoteSystem`."""
 
     def __init__(self, outbound: Outbound, clock: Clock) -> None:
         self._outbound = outbound
         self._clock = clock
 
-    async def page(self, site: FarSite, start: int, count: int) -> FarPage:
+    async def page(self, site: RemoteSite, start: int, count: int) -> RemotePage:
         answer = await self._asked(site, "GET", f"/Users?startIndex={start}&count={count}", "/Users?startIndex")
         return await self._page(site, answer)
 
-    async def offers_cursors(self, site: FarSite) -> bool:
+    async def offers_cursors(self, site: RemoteSite) -> bool:
         try:
             answer = await self._asked(site, "GET", _CONFIGURATION, _CONFIGURATION)
             said = _RESOURCE.decode(bounded(answer.body)).get("pagination")
-        except FarRefused:
+        except RemoteRefused:
             return False
-        except FarFailed as failed:
+        except RemoteFailed as failed:
             if failed.fault not in _SAYS_NOTHING:
                 raise
             return False
@@ -101,45 +101,45 @@ class ScimClient:
             return False
         return isinstance(said, Mapping) and said.get("cursor") is True
 
-    async def page_at(self, site: FarSite, cursor: str, count: int) -> FarPage:
+    async def page_at(self, site: RemoteSite, cursor: str, count: int) -> RemotePage:
         place = f"cursor={quote(cursor, safe='')}" if cursor else "cursor"
         answer = await self._asked(site, "GET", f"/Users?{place}&count={count}", "/Users?cursor", values=[cursor])
         return await self._page(site, answer)
 
-    async def find(self, site: FarSite, attribute: str, value: str) -> Sequence[FarPerson]:
+    async def find(self, site: RemoteSite, attribute: str, value: str) -> Sequence[RemoteUser]:
         # A server that ignores filters answers with everybody.
         return [one for one in await self._filtered(site, attribute, value) if _matches(one, attribute, value)]
 
-    async def takes_filters(self, site: FarSite, known: FarIdentity, nobody: str) -> bool:
+    async def takes_filters(self, site: RemoteSite, known: RemoteIdentity, nobody: str) -> bool:
         if not known.user_name or await self._filtered(site, USER_NAME, nobody):
             return False
         return known.far_id in {one.identity.far_id for one in await self.find(site, USER_NAME, known.user_name)}
 
-    async def _filtered(self, site: FarSite, attribute: str, value: str) -> Sequence[FarPerson]:
+    async def _filtered(self, site: RemoteSite, attribute: str, value: str) -> Sequence[RemoteUser]:
         # A quotation mark in the value would end it, and the rest would be a filter of somebody else's.
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         asked = quote(f'{attribute} eq "{escaped}"', safe="")
         answer = await self._asked(site, "GET", f"/Users?filter={asked}&count=10", f"/Users?filter={attribute}", values=[value])
         return (await self._page(site, answer)).people
 
-    async def read(self, site: FarSite, far_id: str) -> FarPerson | None:
+    async def read(self, site: RemoteSite, far_id: str) -> RemoteUser | None:
         try:
             answer = await self._asked(site, "GET", _path(far_id), _PERSON)
-        except FarRefused as refused:
+        except RemoteRefused as refused:
             if refused.status == 404:
                 return None
             raise
         return self._same(self._person(site, answer), far_id)
 
-    async def make(self, site: FarSite, resource: Mapping[str, Any]) -> FarPerson:
+    async def make(self, site: RemoteSite, resource: Mapping[str, Any]) -> RemoteUser:
         answer = await self._asked(site, "POST", "/Users", "/Users", resource)
         made = self._person(site, answer)
         external = made.identity.external_id
         if external is not None and external != resource[EXTERNAL_ID]:
-            raise FarOtherId
+            raise RemoteOtherId
         return made
 
-    async def change(self, site: FarSite, theirs: FarPerson, wanted: Wanted, names: Sequence[str]) -> None:
+    async def change(self, site: RemoteSite, theirs: RemoteUser, wanted: Wanted, names: Sequence[str]) -> None:
         far_id = theirs.identity.far_id
         asked = {name: wanted[name] for name in names}
         if site.dialect.patches:
@@ -152,12 +152,12 @@ class ScimClient:
         if answer.status != 204 and answer.body:
             self._same(self._person(site, answer), far_id)
 
-    async def delete(self, site: FarSite, far_id: str) -> bool:
+    async def delete(self, site: RemoteSite, far_id: str) -> bool:
         if not site.dialect.deletes:
             return False
         try:
             await self._asked(site, "DELETE", _path(far_id), _PERSON)
-        except FarRefused as refused:
+        except RemoteRefused as refused:
             if refused.status in {405, 501}:
                 return False
             if refused.status != 404:
@@ -165,38 +165,38 @@ class ScimClient:
         return True
 
     @staticmethod
-    def _same(person: FarPerson, far_id: str) -> FarPerson:
+    def _same(person: RemoteUser, far_id: str) -> RemoteUser:
         if person.identity.far_id != far_id:
-            raise FarOtherId
+            raise RemoteOtherId
         return person
 
-    async def _page(self, site: FarSite, answer: OutboundAnswer) -> FarPage:
+    async def _page(self, site: RemoteSite, answer: OutboundAnswer) -> RemotePage:
         try:
             listed = _LISTED.decode(bounded(answer.body))
             total = int(listed.total) if listed.total is not None else len(listed.resources)
             cursor = _cursor(listed.next_cursor)
-            people = list[FarPerson]()
+            people = list[RemoteUser]()
             for at, raw in enumerate(listed.resources):
                 if at % _A_TURN == 0:
                     await trio.lowlevel.checkpoint()
                 people.append(_made(_RESOURCE.decode(raw)))
         except (msgspec.DecodeError, ValueError, RecursionError):
             raise self._malformed(site) from None
-        return FarPage(people, total, cursor, says_total=listed.total is not None)
+        return RemotePage(people, total, cursor, says_total=listed.total is not None)
 
-    def _person(self, site: FarSite, answer: OutboundAnswer) -> FarPerson:
+    def _person(self, site: RemoteSite, answer: OutboundAnswer) -> RemoteUser:
         try:
             return _made(_RESOURCE.decode(bounded(answer.body)))
         except (msgspec.DecodeError, ValueError, RecursionError):
             raise self._malformed(site) from None
 
-    def _malformed(self, site: FarSite) -> FarFailed:
-        self._note(site, _Said("-", "-"), FarFault.MALFORMED, has_failed=True)
-        return FarFailed(FarFault.MALFORMED)
+    def _malformed(self, site: RemoteSite) -> RemoteFailed:
+        self._note(site, _Said("-", "-"), RemoteFault.MALFORMED, has_failed=True)
+        return RemoteFailed(RemoteFault.MALFORMED)
 
     async def _asked(
         self,
-        site: FarSite,
+        site: RemoteSite,
         method: str,
         target: str,
         form: str,
@@ -204,7 +204,7 @@ class ScimClient:
         *,
         values: Collection[str] = (),
     ) -> OutboundAnswer:
-        """Raises `FarFailed` and `FarRefused`."""
+        """Raises `RemoteFailed` and `RemoteRefused`."""
         headers = {"accept": f"{_MEDIA_TYPE}, application/json", "authorization": f"Bearer {site.token.reveal()}"}
         content = b""
         if body is not None:
@@ -214,19 +214,19 @@ class ScimClient:
         try:
             request = OutboundRequest(destination(site.base_url.rstrip("/") + target), content, headers)
         except NotADestination:
-            raise FarFailed(FarFault.MALFORMED) from None
+            raise RemoteFailed(RemoteFault.MALFORMED) from None
         try:
             answer = await self._outbound.send(method, request, PATIENCE, most=LONGEST_SCIM_ANSWER)
         except OutboundFailed as failed:
             self._note(site, _Said(method, form), failed.failure.value, has_failed=True)
-            raise FarFailed(failed.failure.value, is_away=not failed.was_connected) from None
+            raise RemoteFailed(failed.failure.value, is_away=not failed.was_connected) from None
         return self._judged(site, method, form, answer, values)
 
-    def _judged(self, site: FarSite, method: str, form: str, answer: OutboundAnswer, values: Collection[str]) -> OutboundAnswer:
+    def _judged(self, site: RemoteSite, method: str, form: str, answer: OutboundAnswer, values: Collection[str]) -> OutboundAnswer:
         status = answer.status
         if len(answer.body) > LONGEST_SCIM_ANSWER:
-            self._note(site, _Said(method, form, status), FarFault.TOO_LONG, has_failed=True)
-            raise FarFailed(FarFault.TOO_LONG)
+            self._note(site, _Said(method, form, status), RemoteFault.TOO_LONG, has_failed=True)
+            raise RemoteFailed(RemoteFault.TOO_LONG)
         if 200 <= status < 300:
             self._note(site, _Said(method, form, status), "", has_failed=False)
             return answer
@@ -239,16 +239,16 @@ class ScimClient:
             has_failed=form != _CONFIGURATION and (status != 404 or form != _PERSON),
         )
         if status == 429 or (status == 503 and "retry-after" in answer.headers):
-            raise FarFailed(FarFault.THROTTLED, self._retry_after(answer.headers.get("retry-after")))
+            raise RemoteFailed(RemoteFault.THROTTLED, self._retry_after(answer.headers.get("retry-after")))
         if 300 <= status < 400:
-            raise FarFailed(FarFault.REDIRECT)
+            raise RemoteFailed(RemoteFault.REDIRECT)
         if status in {401, 403}:
-            raise FarFailed(FarFault.CREDENTIALS)
+            raise RemoteFailed(RemoteFault.CREDENTIALS)
         if status == 501:
-            raise FarRefused(status, scim_type)
+            raise RemoteRefused(status, scim_type)
         if status >= 500 or status < 200:
-            raise FarFailed(FarFault.SERVER_ERROR)
-        raise FarRefused(status, scim_type)
+            raise RemoteFailed(RemoteFault.SERVER_ERROR)
+        raise RemoteRefused(status, scim_type)
 
     def _retry_after(self, said: str | None) -> timedelta:
         """In seconds, or as a date (RFC 9110 section 10.2.3)."""
@@ -260,9 +260,9 @@ class ScimClient:
         except (ValueError, TypeError, OverflowError):
             return timedelta(seconds=1)
 
-    def _note(self, site: FarSite, about: "_Said", said: str, *, has_failed: bool) -> None:
+    def _note(self, site: RemoteSite, about: "_Said", said: str, *, has_failed: bool) -> None:
         site.note(
-            FarExchange(
+            RemoteExchange(
                 at=self._clock.now(),
                 method=about.method,
                 path=about.form,
@@ -301,7 +301,7 @@ def _path(far_id: str) -> str:
     return f"/Users/{quote(far_id, safe='')}"
 
 
-def _made(resource: Mapping[str, Any]) -> FarPerson:
+def _made(resource: Mapping[str, Any]) -> RemoteUser:
     """Raises `ValueError`. Some systems have numbers for ids."""
     given = resource.get("id")
     far_id = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
@@ -309,16 +309,16 @@ def _made(resource: Mapping[str, Any]) -> FarPerson:
     if not 0 < len(far_id) <= LONGEST_FAR_ID or not far_id.isprintable() or set(far_id) == {"."}:
         raise ValueError
     external, name = found_at(resource, EXTERNAL_ID), found_at(resource, USER_NAME)
-    identity = FarIdentity(
+    identity = RemoteIdentity(
         far_id=far_id,
         external_id=None if external is None else str(external),
         user_name=None if name is None else str(name),
         is_active=found_at(resource, ACTIVE) is True,
     )
-    return FarPerson(identity, resource)
+    return RemoteUser(identity, resource)
 
 
-def _matches(person: FarPerson, attribute: str, value: str) -> bool:
+def _matches(person: RemoteUser, attribute: str, value: str) -> bool:
     found = found_at(person.resource, attribute)
     if attribute == USER_NAME:
         return str(found).casefold() == value.casefold()

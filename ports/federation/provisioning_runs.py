@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from core.domain.federation.provisioning.connections import ProvisioningDialect
-from core.domain.federation.provisioning.people import FarIdentity, OutwardPerson, PlaceThere, SentPerson, Wanted
+from core.domain.federation.provisioning.people import OutwardPerson, PlaceThere, RemoteIdentity, SentPerson, Wanted
 from core.domain.federation.provisioning.progress import ProgressPart
 from core.domain.federation.provisioning.runs import ProvisioningRun, ProvisioningRunPerson, ProvisioningWork
 from core.domain.identifiers import OrganizationId, ProvisioningConnectionId, ProvisioningRunId, ServiceId, UserId
@@ -16,7 +16,7 @@ from core.frozen import Frozen
 from ports.tenancy.receivers import Owner
 
 
-class FarFault(StrEnum):
+class RemoteFault(StrEnum):
     """Why nothing more can be asked of the other system just now. Beside these, a run fails by `ports.outbound.Failure`, and by
     `status_…` where the list is refused.
     """
@@ -45,8 +45,8 @@ INTERRUPTED: Final = "interrupted"
 """Of a run whose process was gone, or whose connection was stopped or changed meanwhile."""
 
 
-class FarFailed(Exception):
-    """There was no answer, or none that says anything. `fault` is a `FarFault`, or why there was no connection. `is_away`: nobody has
+class RemoteFailed(Exception):
+    """There was no answer, or none that says anything. `fault` is a `RemoteFault`, or why there was no connection. `is_away`: nobody has
     heard the question, so it is no matter of the person about whom it was.
     """
 
@@ -57,7 +57,7 @@ class FarFailed(Exception):
         super().__init__(fault)
 
 
-class FarRefused(Exception):
+class RemoteRefused(Exception):
     """The other system has understood, and refuses."""
 
     def __init__(self, status: int, scim_type: str | None) -> None:
@@ -70,11 +70,11 @@ class FarRefused(Exception):
         return self.scim_type or f"status_{self.status}"
 
 
-class FarOtherId(Exception):
+class RemoteOtherId(Exception):
     """The answer is about another one than was asked for."""
 
 
-class FarExchange(Frozen, kw_only=True):
+class RemoteExchange(Frozen, kw_only=True):
     """One question and its answer, without values of people."""
 
     at: datetime
@@ -88,24 +88,24 @@ class FarExchange(Frozen, kw_only=True):
     has_failed: bool
 
 
-class FarSite(Frozen):
+class RemoteSite(Frozen):
     """Where the other system is, and how it likes to be asked."""
 
     base_url: str
     token: Secret
     dialect: ProvisioningDialect
-    note: Callable[[FarExchange], None]
+    note: Callable[[RemoteExchange], None]
 
 
-class FarPerson(Frozen):
+class RemoteUser(Frozen):
     """One of theirs, as an answer has it."""
 
-    identity: FarIdentity
+    identity: RemoteIdentity
     resource: Mapping[str, Any]
 
 
-class FarPage(Frozen):
-    people: Sequence[FarPerson]
+class RemotePage(Frozen):
+    people: Sequence[RemoteUser]
     total: int
     next_cursor: str | None = None
     """Of a page by cursor: where the next one begins. None behind the last one, and for a system that has not taken the cursor."""
@@ -121,36 +121,36 @@ class TurnOver(Exception):
         super().__init__()
 
 
-class FarSide(Protocol):
-    """A client over the guarded client implements it. Every method is one call if it does not say otherwise, raises `FarFailed` and
-    `FarRefused`, and follows nobody elsewhere. What it returns is at most as long as a page of a hundred people.
+class RemoteSystem(Protocol):
+    """A client over the guarded client implements it. Every method is one call if it does not say otherwise, raises `RemoteFailed` and
+    `RemoteRefused`, and follows nobody elsewhere. What it returns is at most as long as a page of a hundred people.
     """
 
-    async def page(self, site: FarSite, start: int, count: int) -> FarPage:
+    async def page(self, site: RemoteSite, start: int, count: int) -> RemotePage:
         """From the place `start`, which begins with 1."""
 
-    async def offers_cursors(self, site: FarSite) -> bool:
+    async def offers_cursors(self, site: RemoteSite) -> bool:
         """Whether the system says that it lists people by cursor (RFC 9865). One that says nothing does not."""
 
-    async def page_at(self, site: FarSite, cursor: str, count: int) -> FarPage:
+    async def page_at(self, site: RemoteSite, cursor: str, count: int) -> RemotePage:
         """By a cursor of the page before. The first page has the empty one."""
 
-    async def find(self, site: FarSite, attribute: str, value: str) -> Sequence[FarPerson]:
+    async def find(self, site: RemoteSite, attribute: str, value: str) -> Sequence[RemoteUser]:
         """Those of whom the attribute has this value."""
 
-    async def takes_filters(self, site: FarSite, known: FarIdentity, nobody: str) -> bool:
+    async def takes_filters(self, site: RemoteSite, known: RemoteIdentity, nobody: str) -> bool:
         """Whether a filter finds one of theirs, and nobody by a name that nobody has. Two calls."""
 
-    async def read(self, site: FarSite, far_id: str) -> FarPerson | None:
-        """Raises `FarOtherId`."""
+    async def read(self, site: RemoteSite, far_id: str) -> RemoteUser | None:
+        """Raises `RemoteOtherId`."""
 
-    async def make(self, site: FarSite, resource: Mapping[str, Any]) -> FarPerson:
+    async def make(self, site: RemoteSite, resource: Mapping[str, Any]) -> RemoteUser:
         """It is sent once: whoever hears nothing asks before the next try."""
 
-    async def change(self, site: FarSite, theirs: FarPerson, wanted: Wanted, names: Sequence[str]) -> None:
-        """Writes these attributes, and leaves the others as they are. Raises `FarOtherId`."""
+    async def change(self, site: RemoteSite, theirs: RemoteUser, wanted: Wanted, names: Sequence[str]) -> None:
+        """Writes these attributes, and leaves the others as they are. Raises `RemoteOtherId`."""
 
-    async def delete(self, site: FarSite, far_id: str) -> bool:
+    async def delete(self, site: RemoteSite, far_id: str) -> bool:
         """False when the other system deletes nobody. Whoever is not there any more is deleted."""
 
 
@@ -289,9 +289,9 @@ class ProvisioningRunStore(Protocol):
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
 
-    async def note_exchanges(self, connection: ProvisioningConnectionId, exchanges: Sequence[FarExchange]) -> None: ...
+    async def note_exchanges(self, connection: ProvisioningConnectionId, exchanges: Sequence[RemoteExchange]) -> None: ...
 
-    async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[FarExchange]:
+    async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[RemoteExchange]:
         """Newest first."""
 
 

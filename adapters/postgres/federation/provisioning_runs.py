@@ -42,10 +42,10 @@ from core.frozen import Frozen, shared, values_of
 from ports.federation.provisioning_runs import (
     AdoptedThere,
     EndedThere,
-    FarExchange,
     KnownThere,
     ListedThere,
     ProvisioningCounted,
+    RemoteExchange,
 )
 from ports.tenancy.receivers import Owner
 
@@ -76,8 +76,8 @@ def _run_person(*, what: str, attributes: Sequence[str] | None, **columns: Any) 
     return ProvisioningRunPerson(what=DoneThere(what), attributes=tuple(attributes or ()), **columns)
 
 
-def _exchange(**columns: Any) -> FarExchange:
-    return FarExchange(**columns)
+def _exchange(**columns: Any) -> RemoteExchange:
+    return RemoteExchange(**columns)
 
 
 class _User(Frozen):
@@ -222,7 +222,7 @@ class ProvisioningRunRows(OnStatements):
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
         return await owners(self._statements, organization)
 
-    async def note_exchanges(self, connection: ProvisioningConnectionId, exchanges: Sequence[FarExchange]) -> None:
+    async def note_exchanges(self, connection: ProvisioningConnectionId, exchanges: Sequence[RemoteExchange]) -> None:
         if not exchanges:
             return
         parameters = {
@@ -239,7 +239,7 @@ class ProvisioningRunRows(OnStatements):
         for has_failed in {one.has_failed for one in exchanges}:
             await self._statements.tell(_FORGET_NOTES, {"connection": connection, "failed": has_failed, "kept": EXCHANGES_KEPT})
 
-    async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[FarExchange]:
+    async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[RemoteExchange]:
         parameters = {"organization": organization, "slug": storable_text(service_slug)}
         return await self._statements.ask(_exchange, _EXCHANGES, parameters)
 

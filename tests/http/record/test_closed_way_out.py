@@ -13,7 +13,7 @@ from core.usecases.outbound_reach import ReceiversLately
 from entrypoints import checks
 from entrypoints.bootstrap import Postern
 from entrypoints.checks import Verdict
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.conftest import postern_on
@@ -50,13 +50,13 @@ def siem(postern: Postern, people: People, log: CapturedLog) -> SiemScene:
 
 
 @pytest.fixture
-def far() -> Iterator[FakeFarSide]:
-    with FakeFarSide() as made:
+def far() -> Iterator[FakeRemoteSystem]:
+    with FakeRemoteSystem() as made:
         yield made
 
 
 @pytest.fixture
-def provisioning(postern: Postern, people: People, client: Client, log: CapturedLog, far: FakeFarSide) -> ProvisioningScene:
+def provisioning(postern: Postern, people: People, client: Client, log: CapturedLog, far: FakeRemoteSystem) -> ProvisioningScene:
     log.remember(far.token)
     return ProvisioningScene(postern, people, client, log, far=far)
 
@@ -125,7 +125,7 @@ async def test_batches_for_a_siem_are_counted_too(siem: SiemScene) -> None:
     assert attempts[ReceiverKind.SIEM].failed
 
 
-async def test_runs_of_provisioning_are_counted_too(provisioning: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_runs_of_provisioning_are_counted_too(provisioning: ProvisioningScene, far: FakeRemoteSystem) -> None:
     reach = provisioning.postern.foundation.outbound_reach
     provisioning.active()
     far.token = "another-token-1c9f2e"
@@ -133,7 +133,7 @@ async def test_runs_of_provisioning_are_counted_too(provisioning: ProvisioningSc
     assert reach.look()[0].receivers[ReceiverKind.PROVISIONING] == ReceiversLately(0, 1)
 
 
-async def test_a_system_that_asks_for_a_rest_does_not_fail(provisioning: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_system_that_asks_for_a_rest_does_not_fail(provisioning: ProvisioningScene, far: FakeRemoteSystem) -> None:
     provisioning.active()
     far.throttles_each, far.retry_after = 1, "900"
     await provisioning.step()

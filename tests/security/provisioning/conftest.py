@@ -1,11 +1,11 @@
-"""Acme's shop, whose people go to a far side, without rate limits."""
+"""Acme's shop, whose people go to a remote system, without rate limits."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from entrypoints.bootstrap import Postern
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
 from tests.http.federation.provisioning.scene import ProvisioningScene
@@ -17,12 +17,12 @@ patient_with_keys = http.patient_with_keys
 
 
 @pytest.fixture
-def far() -> Iterator[FakeFarSide]:
-    with FakeFarSide() as made:
+def far() -> Iterator[FakeRemoteSystem]:
+    with FakeRemoteSystem() as made:
         yield made
 
 
 @pytest.fixture
-def scene(postern: Postern, people: People, log: CapturedLog, far: FakeFarSide) -> ProvisioningScene:
+def scene(postern: Postern, people: People, log: CapturedLog, far: FakeRemoteSystem) -> ProvisioningScene:
     log.remember(far.token)
     return ProvisioningScene(postern, people, unlimited(postern), log, far=far)

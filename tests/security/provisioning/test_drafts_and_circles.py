@@ -13,7 +13,7 @@ from core.domain.identity.upstream.ldap.settings import ldap_issuer
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
 from core.domain.tenancy.roles import Capability
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
 from tests.http.federation.provisioning.scene import ProvisioningScene
@@ -50,7 +50,7 @@ def directory(scene: ProvisioningScene, tenant: Tenant, host: str) -> None:
     )
 
 
-async def test_a_draft_that_leads_away_and_back_loses_nobody(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_draft_that_leads_away_and_back_loses_nobody(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """An administrator who may not end anything changes the path, and changes it back. The owner still ends everybody who is there, and
     whoever was forgotten here meanwhile is deleted there.
     """
@@ -70,7 +70,7 @@ async def test_a_draft_that_leads_away_and_back_loses_nobody(scene: Provisioning
     assert far.active() == set()
 
 
-async def test_another_address_forgets_with_the_owners_word(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_another_address_forgets_with_the_owners_word(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await everybody_there(scene)
     # The same host: the token stays, and people's ids there mean nothing under another path.
     shown = (await draft(scene, token=None, base_url=f"{far.url}/other")).ok()
@@ -78,7 +78,7 @@ async def test_another_address_forgets_with_the_owners_word(scene: ProvisioningS
     assert (await activate(scene, shown)).ok()["active_there"] == 0
 
 
-async def test_a_draft_and_a_yes_at_once_send_nothing_that_nobody_saw(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_draft_and_a_yes_at_once_send_nothing_that_nobody_saw(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for attempt in range(8):
         seen = (await draft(scene, attributes_left_out=[])).ok()
         far.forget_requests()

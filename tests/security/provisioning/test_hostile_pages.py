@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from entrypoints.bootstrap import Postern
-from ops.stand_ins.fake_far_side import FakeFarSide, FarAnswer
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem, RemoteAnswer
 from tests.conftest import CapturedLog
 from tests.http.pages.console.applications.conftest import made
 from tests.http.pages.console.applications.test_people_there import drafted, step
@@ -20,8 +20,8 @@ MARKS: Final = "\u202e\u2066\u200f\x1b[31m\x00"
 
 
 @pytest.fixture
-def far() -> Iterator[FakeFarSide]:
-    with FakeFarSide() as opened:
+def far() -> Iterator[FakeRemoteSystem]:
+    with FakeRemoteSystem() as opened:
         yield opened
 
 
@@ -31,7 +31,7 @@ def console(postern: Postern, people: People, log: CapturedLog) -> ConsoleScene:
 
 
 @pytest.fixture
-async def connected(console: ConsoleScene, far: FakeFarSide) -> str:
+async def connected(console: ConsoleScene, far: FakeRemoteSystem) -> str:
     """An active connection, whose plan was let go on. Returns its address below the organization."""
     billing = await made(console)
     at = await drafted(console, billing, far)
@@ -52,7 +52,7 @@ async def bodies(console: ConsoleScene, at: str) -> dict[str, str]:
     return found
 
 
-async def test_words_of_the_other_system_are_words_alone(console: ConsoleScene, connected: str, far: FakeFarSide) -> None:
+async def test_words_of_the_other_system_are_words_alone(console: ConsoleScene, connected: str, far: FakeRemoteSystem) -> None:
     bob = console.people.proved("bob@acme.example")
     console.tenants.join(bob, console.acme)
     far.refuses = {
@@ -68,11 +68,11 @@ async def test_words_of_the_other_system_are_words_alone(console: ConsoleScene, 
         assert [hex(ord(mark)) for mark in MARKS if not mark.isprintable() and mark in body] == []
 
 
-async def test_ids_of_the_other_system_are_texts_alone(console: ConsoleScene, connected: str, far: FakeFarSide) -> None:
+async def test_ids_of_the_other_system_are_texts_alone(console: ConsoleScene, connected: str, far: FakeRemoteSystem) -> None:
     strange = f"{SCRIPT}{ATTRIBUTE}"
 
-    def answer(asked: Any) -> FarAnswer | None:
-        return FarAnswer(201, {**asked.body, "id": strange}) if asked.method == "POST" else None
+    def answer(asked: Any) -> RemoteAnswer | None:
+        return RemoteAnswer(201, {**asked.body, "id": strange}) if asked.method == "POST" else None
 
     far.answers = answer
     await step(console)
@@ -82,7 +82,7 @@ async def test_ids_of_the_other_system_are_texts_alone(console: ConsoleScene, co
         assert "<img src=x" not in body
 
 
-async def test_pages_in_the_wrong_hands_show_nothing(console: ConsoleScene, connected: str, far: FakeFarSide) -> None:
+async def test_pages_in_the_wrong_hands_show_nothing(console: ConsoleScene, connected: str, far: FakeRemoteSystem) -> None:
     console.people.change("update provisioning_connections set agreed_digest = null")
     await step(console)
     (run,) = console.people.rows("select id from provisioning_runs")

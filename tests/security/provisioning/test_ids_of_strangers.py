@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
 
-def becomes_a_stranger(far: FakeFarSide, email: str) -> dict[str, Any]:
+def becomes_a_stranger(far: FakeRemoteSystem, email: str) -> dict[str, Any]:
     there = far.named(email)
     assert there is not None
     stranger = {**there, "userName": "ceo@customer.example", "externalId": "their-hr-7", "displayName": "Somebody else"}
@@ -14,7 +14,7 @@ def becomes_a_stranger(far: FakeFarSide, email: str) -> dict[str, Any]:
     return stranger
 
 
-async def test_nobody_is_written_over_by_an_id_alone(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_nobody_is_written_over_by_an_id_alone(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example", given_name="Ada")
     scene.active()
     await scene.step()
@@ -29,7 +29,7 @@ async def test_nobody_is_written_over_by_an_id_alone(scene: ProvisioningScene, f
     assert not far.doubles()
 
 
-async def test_nobody_is_ended_by_an_id_alone(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_nobody_is_ended_by_an_id_alone(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example")
     scene.active()
     await scene.step()
@@ -40,7 +40,7 @@ async def test_nobody_is_ended_by_an_id_alone(scene: ProvisioningScene, far: Fak
     assert ("left_out", "other_external_id", "ada@acme.example") in scene.named(run)
 
 
-async def test_a_name_that_we_sent_is_still_the_persons_whatever_it_is_tied_to(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_name_that_we_sent_is_still_the_persons_whatever_it_is_tied_to(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """Nobody stays active because somebody there has changed an `externalId`."""
     ada = scene.member("ada@acme.example")
     scene.active()

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.hostile_addresses import HOSTILE_ADDRESSES, HOSTILE_URLS
 from tests.http.client import Received
 from tests.http.federation.provisioning.scene import ProvisioningScene
@@ -31,13 +31,15 @@ async def test_an_address_inside_is_refused_at_the_draft(scene: ProvisioningScen
         assert (await draft(scene, url)).status == 400, url
 
 
-async def test_what_the_operator_has_allowed_may_be_drafted(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_what_the_operator_has_allowed_may_be_drafted(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     assert (await draft(scene, far.url)).ok()["state"] == "draft"
     assert (await draft(scene, "https://scim.example.org/v2")).ok()["state"] == "draft", "a name is judged at each call"
 
 
 @pytest.mark.parametrize("inside", ["https://169.254.169.254/scim", "http://10.0.0.1/scim", "https://[::ffff:10.0.0.1]/scim"])
-async def test_an_earlier_draft_of_an_address_inside_is_not_made_active(scene: ProvisioningScene, far: FakeFarSide, inside: str) -> None:
+async def test_an_earlier_draft_of_an_address_inside_is_not_made_active(
+    scene: ProvisioningScene, far: FakeRemoteSystem, inside: str
+) -> None:
     """It is from an earlier release, from another installation, or the operator allows its network no more."""
     (await draft(scene, far.url)).ok()
     scene.people.change("update provisioning_connections set base_url = %s", inside)
@@ -47,7 +49,7 @@ async def test_an_earlier_draft_of_an_address_inside_is_not_made_active(scene: P
     assert scene.people.rows("select state from provisioning_connections") == [{"state": "draft"}]
 
 
-async def test_an_active_connection_to_an_address_inside_calls_nobody(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_active_connection_to_an_address_inside_calls_nobody(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for inside in ("https://169.254.169.254/scim", "http://[::1]:1/scim", far.url.replace("127.0.0.1", "127.0.0.2")):
         scene.people.change("delete from provisioning_connections")
         scene.active(base_url=inside)

@@ -14,7 +14,7 @@ from core.domain.federation.provisioning.connections import token_context
 from entrypoints.bootstrap import open_postern
 from entrypoints.settings import read
 from ops.bench.harness import embedded_url
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.e2e import conftest as e2e
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy, environment
@@ -49,8 +49,8 @@ select %(id)s, org_id, id, 'generic', %(url)s, %(token)s, %(mapping)s, 'active',
 
 
 @pytest.fixture
-def far() -> Iterator[FakeFarSide]:
-    with FakeFarSide() as made:
+def far() -> Iterator[FakeRemoteSystem]:
+    with FakeRemoteSystem() as made:
         yield made
 
 
@@ -72,7 +72,7 @@ async def _sealed(server: Postern, token: str, made: str) -> bytes:
         return postern.foundation.keyring.seal(token.encode(), token_context(UUID(made)))
 
 
-def test_a_killed_run_goes_on_in_another_process(server: Postern, far: FakeFarSide) -> None:
+def test_a_killed_run_goes_on_in_another_process(server: Postern, far: FakeRemoteSystem) -> None:
     server.start()
     made = "01900000-0000-7000-8000-000000000001"
     token = trio.run(_sealed, server, far.token, made)

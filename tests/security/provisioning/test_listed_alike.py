@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from entrypoints.bootstrap import Postern
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.conftest import CapturedLog
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.http.people import People
@@ -22,7 +22,7 @@ SCIM: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 
 
 @pytest.fixture
-def scene(postern: Postern, people: People, log: CapturedLog, far: FakeFarSide) -> ProvisioningScene:
+def scene(postern: Postern, people: People, log: CapturedLog, far: FakeRemoteSystem) -> ProvisioningScene:
     log.remember(far.token)
     return ProvisioningScene(postern, people, unlimited(postern), log, far=far)
 
@@ -67,7 +67,7 @@ async def listed_by_scim(scene: ProvisioningScene) -> Mapping[str, str]:
     return ids
 
 
-async def read(scene: ProvisioningScene, far: FakeFarSide, ids: Mapping[str, str]) -> Mapping[str, Any]:
+async def read(scene: ProvisioningScene, far: FakeRemoteSystem, ids: Mapping[str, str]) -> Mapping[str, Any]:
     """What the organization reads of each, without addresses, ids and times; and how often the other system was asked about each."""
     runs = (await scene.request("GET", f"{PATH}/runs")).json()
     named = [(await scene.request("GET", f"{PATH}/runs/{one['id']}/people")).ok()["people"] for one in runs]
@@ -99,7 +99,7 @@ def alike(read: Mapping[str, Any]) -> Any:
 
 @pytest.mark.parametrize("external_id", [None, "payroll-{}"], ids=["free there", "tied there"])
 @pytest.mark.parametrize("are_there", [True, False], ids=["all are there", "nobody is there"])
-async def test_three_addresses_are_alike(scene: ProvisioningScene, far: FakeFarSide, are_there: bool, external_id: str | None) -> None:
+async def test_three_addresses_are_alike(scene: ProvisioningScene, far: FakeRemoteSystem, are_there: bool, external_id: str | None) -> None:
     await registers(scene, ADA, verifies=True)
     await registers(scene, UNA, verifies=False)
     ids = await listed_by_scim(scene)

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from ops.stand_ins.fake_far_side import Arrived, FakeFarSide, FarAnswer
+from ops.stand_ins.fake_remote_system import Arrived, FakeRemoteSystem, RemoteAnswer
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
 ADA = "ada@acme.example"
@@ -52,7 +52,7 @@ async def test_an_address_inside_is_not_called(scene: ProvisioningScene) -> None
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
-async def test_a_redirect_is_not_followed_and_the_token_goes_nowhere(scene: ProvisioningScene, far: FakeFarSide, method: str) -> None:
+async def test_a_redirect_is_not_followed_and_the_token_goes_nowhere(scene: ProvisioningScene, far: FakeRemoteSystem, method: str) -> None:
     ada = scene.member(ADA)
     scene.active()
     if method in {"PATCH", "DELETE"}:
@@ -60,9 +60,9 @@ async def test_a_redirect_is_not_followed_and_the_token_goes_nowhere(scene: Prov
         scene.people.change("update users set given_name = 'Ada' where id = %s", ada.user)
     if method == "DELETE":
         scene.people.change("update provisioned_people set user_id = null where user_id = %s", ada.user)
-    with FakeFarSide(token=far.token) as elsewhere:
+    with FakeRemoteSystem(token=far.token) as elsewhere:
         there = {"location": f"{elsewhere.url}/Users"}
-        far.answers = lambda asked: FarAnswer(307, None, there) if asked.method == method else None
+        far.answers = lambda asked: RemoteAnswer(307, None, there) if asked.method == method else None
         before = len(far.everybody())
         run = await scene.step()
         assert (run["state"], run["why"]) == ("failed", "redirect") or method == "DELETE"
@@ -70,7 +70,7 @@ async def test_a_redirect_is_not_followed_and_the_token_goes_nowhere(scene: Prov
         assert len(far.everybody()) == before
 
 
-async def test_an_answer_of_a_gigabyte_is_read_for_a_moment(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_answer_of_a_gigabyte_is_read_for_a_moment(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member(ADA)
     scene.active()
     far.is_huge = True
@@ -101,11 +101,11 @@ NONSENSE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("answer", NONSENSE.values(), ids=NONSENSE)
-async def test_nonsense_in_a_list_ends_the_run_at_most(scene: ProvisioningScene, far: FakeFarSide, answer: Any) -> None:
+async def test_nonsense_in_a_list_ends_the_run_at_most(scene: ProvisioningScene, far: FakeRemoteSystem, answer: Any) -> None:
     """Afterwards, everything is as if the run had not been."""
     scene.member(ADA)
     scene.active()
-    far.answers = lambda asked: FarAnswer(200, answer) if "startIndex" in asked.target else None
+    far.answers = lambda asked: RemoteAnswer(200, answer) if "startIndex" in asked.target else None
     assert (await scene.step())["state"] in {"failed", "done"}
     far.answers = None
     assert (await scene.step())["state"] == "done"
@@ -117,7 +117,7 @@ async def test_nonsense_in_a_list_ends_the_run_at_most(scene: ProvisioningScene,
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
 @pytest.mark.parametrize("answer", [[], {}, {"id": ""}, {"id": "\x00"}, {"id": 1.5}, {"id": None}, "x", {"id": {"id": "1"}}], ids=repr)
 async def test_nonsense_about_a_person_changes_nothing_of_theirs(
-    scene: ProvisioningScene, far: FakeFarSide, method: str, answer: Any
+    scene: ProvisioningScene, far: FakeRemoteSystem, method: str, answer: Any
 ) -> None:
     ada = scene.member(ADA)
     scene.active()
@@ -125,7 +125,7 @@ async def test_nonsense_about_a_person_changes_nothing_of_theirs(
         await scene.step()
         scene.people.change("update users set given_name = 'Ada' where id = %s", ada.user)
     before = scene.there()
-    far.answers = lambda asked: FarAnswer(200, answer) if asked.method == method and "startIndex" not in asked.target else None
+    far.answers = lambda asked: RemoteAnswer(200, answer) if asked.method == method and "startIndex" not in asked.target else None
     await scene.step()
     after = scene.there()
     assert {name: row["far_id"] for name, row in before.items()}.items() <= {name: row["far_id"] for name, row in after.items()}.items()
@@ -135,7 +135,7 @@ async def test_nonsense_about_a_person_changes_nothing_of_theirs(
     assert far.doubles() == []
 
 
-async def test_ids_are_one_part_of_a_path(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_ids_are_one_part_of_a_path(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """Whoever chooses the id of a person must not choose the address that our token asks."""
     ada = scene.member(ADA)
     strange = "../../admin?x=1#y/%2e%2e/ö"
@@ -143,13 +143,13 @@ async def test_ids_are_one_part_of_a_path(scene: ProvisioningScene, far: FakeFar
     scene.active()
     asked: list[str] = []
 
-    def watch(arrived: Arrived) -> FarAnswer | None:
+    def watch(arrived: Arrived) -> RemoteAnswer | None:
         if arrived.path.endswith("/ServiceProviderConfig"):
             return None
         asked.append(arrived.target)
         if arrived.method == "GET" and "startIndex" not in arrived.target and "filter" not in arrived.target:
-            return FarAnswer(200, far.people.resources[strange])
-        return FarAnswer(200, {**far.people.resources[strange], **arrived.body}) if arrived.method in {"PATCH", "PUT"} else None
+            return RemoteAnswer(200, far.people.resources[strange])
+        return RemoteAnswer(200, {**far.people.resources[strange], **arrived.body}) if arrived.method in {"PATCH", "PUT"} else None
 
     far.answers = watch
     await scene.step()
@@ -162,7 +162,7 @@ async def test_ids_are_one_part_of_a_path(scene: ProvisioningScene, far: FakeFar
     assert all(one.startswith("/scim/v2/Users") for one in asked)
 
 
-async def test_an_answer_that_names_another_of_our_people_takes_nobody_over(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_answer_that_names_another_of_our_people_takes_nobody_over(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member(ADA)
     bob = scene.member("bob@acme.example")
     scene.active()
@@ -183,7 +183,7 @@ async def test_an_answer_that_names_another_of_our_people_takes_nobody_over(scen
 
 
 async def test_a_system_that_ignores_filters_names_somebody_else_in_vain(
-    scene: ProvisioningScene, far: FakeFarSide, monkeypatch: pytest.MonkeyPatch
+    scene: ProvisioningScene, far: FakeRemoteSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     far.add("somebody.else@acme.example", externalId="payroll-1")
     far.dialect = type(far.dialect)(ignores_filters=True)
@@ -208,7 +208,7 @@ HOSTILE = "<script>alert(1)</script>\u202e\u2066\x1b[31m\r\nset-cookie: a=b\x00\
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 500])
-async def test_texts_of_the_other_system_are_short_and_plain(scene: ProvisioningScene, far: FakeFarSide, status: int) -> None:
+async def test_texts_of_the_other_system_are_short_and_plain(scene: ProvisioningScene, far: FakeRemoteSystem, status: int) -> None:
     scene.member(ADA)
     far.refuses = {ADA: (status, "<b>x</b>", HOSTILE)}
     scene.active()
@@ -220,7 +220,7 @@ async def test_texts_of_the_other_system_are_short_and_plain(scene: Provisioning
 
 
 @pytest.mark.parametrize("part", [slice(None), slice(0, 12), slice(6, None)], ids=["whole", "beginning", "end"])
-async def test_a_system_that_repeats_our_token_shows_it_to_nobody(scene: ProvisioningScene, far: FakeFarSide, part: slice) -> None:
+async def test_a_system_that_repeats_our_token_shows_it_to_nobody(scene: ProvisioningScene, far: FakeRemoteSystem, part: slice) -> None:
     """Members who read the list of requests are no owners, and the token is shown to nobody."""
     scene.member(ADA, family_name="Lovelace")
     far.refuses = {ADA: (400, "invalidValue", f"Bearer {far.token[part]} is not {ADA} or Lovelace")}

@@ -14,8 +14,8 @@ import pytest
 import trio
 
 from core.domain.federation.provisioning.listed import MOST_BYTES_LISTED
-from ops.stand_ins.fake_far_side import Arrived, FakeFarSide, FarAnswer
-from ops.stand_ins.far_dialects import FarDialect
+from ops.stand_ins.fake_remote_system import Arrived, FakeRemoteSystem, RemoteAnswer
+from ops.stand_ins.remote_dialects import RemoteDialect
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.patience import PATIENCE
 
@@ -23,16 +23,16 @@ _MOST: Final = 40.0
 _EMOJI: Final = "🔥"
 
 
-def crowd(number: int, person: Callable[[int], dict[str, str]]) -> Callable[[Arrived], FarAnswer | None]:
+def crowd(number: int, person: Callable[[int], dict[str, str]]) -> Callable[[Arrived], RemoteAnswer | None]:
     """A list that does not end, of so many a page."""
 
-    def answer(request: Arrived) -> FarAnswer | None:
+    def answer(request: Arrived) -> RemoteAnswer | None:
         if not request.query:
             return None
         start = int(request.query.get("startIndex") or request.query["cursor"] or 1)
         more = {"totalResults": 10**9} if "startIndex" in request.query else {"nextCursor": str(start + number)}
         listed = {**more, "Resources": [person(start + one) for one in range(number)]}
-        return FarAnswer(200, json.dumps(listed, ensure_ascii=False).encode())
+        return RemoteAnswer(200, json.dumps(listed, ensure_ascii=False).encode())
 
     return answer
 
@@ -50,10 +50,10 @@ HOSTILE: Final = {
 
 @pytest.mark.parametrize(("name", "cursors"), [*((name, False) for name in HOSTILE), ("names of a thousand emoji", True)])
 async def test_a_list_without_end_takes_little_memory(
-    scene: ProvisioningScene, far: FakeFarSide, database_url: str, tmp_path: Path, name: str, *, cursors: bool
+    scene: ProvisioningScene, far: FakeRemoteSystem, database_url: str, tmp_path: Path, name: str, *, cursors: bool
 ) -> None:
     scene.active(agreed=False)
-    far.dialect = FarDialect(cursors=cursors)
+    far.dialect = RemoteDialect(cursors=cursors)
     far.answers = HOSTILE[name]
     with trio.fail_after(PATIENCE):
         ended = await trio.run_process(

@@ -7,7 +7,7 @@ import pytest
 
 from core.domain.federation.provisioning.connections import token_context
 from core.domain.tenancy.roles import Capability
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from ports.crypto import CannotOpen
 from tests.http.client import Received, refused
 from tests.http.federation.provisioning.scene import ProvisioningScene
@@ -31,7 +31,7 @@ def sealed(scene: ProvisioningScene) -> bytes | None:
     return row["sealed_token"]  # type: ignore[no-any-return]
 
 
-async def test_an_administrator_drafts_and_an_owner_decides(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_administrator_drafts_and_an_owner_decides(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     admin = scene.resident(scene.acme, "admin", "admin")
     shown = (await draft(scene, by=admin)).ok()
     for answer in (
@@ -64,7 +64,7 @@ async def test_an_administrator_drafts_and_an_owner_decides(scene: ProvisioningS
     ids=lambda one: next(iter(one)),
 )
 async def test_what_changes_between_the_look_and_the_yes_is_not_made_active(
-    scene: ProvisioningScene, far: FakeFarSide, change: dict[str, Any]
+    scene: ProvisioningScene, far: FakeRemoteSystem, change: dict[str, Any]
 ) -> None:
     """An administrator swaps the settings while the owner's page is open, also those that no page shows: the token."""
     admin = scene.resident(scene.acme, "admin", "admin")
@@ -83,7 +83,7 @@ async def test_what_changes_between_the_look_and_the_yes_is_not_made_active(
     assert far.arrived == []
 
 
-async def test_a_change_of_what_is_active_stops_it_until_the_owner_says_yes_again(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_change_of_what_is_active_stops_it_until_the_owner_says_yes_again(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     admin = scene.resident(scene.acme, "admin", "admin")
     active = (await activate(scene, (await draft(scene)).ok())).ok()
     scene.people.change("update provisioning_connections set agreed_digest = active_digest")
@@ -109,12 +109,12 @@ async def test_a_yes_needs_a_fresh_proof(scene: ProvisioningScene) -> None:
     assert scene.people.rows("select state from provisioning_connections") == [{"state": "draft"}]
 
 
-async def test_another_address_gets_no_token_that_was_given_for_this_one(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_another_address_gets_no_token_that_was_given_for_this_one(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """A member who may draft does not know the token, and would like to see it arrive."""
     admin = scene.resident(scene.acme, "admin", "admin")
     (await activate(scene, (await draft(scene)).ok())).ok()
     scene.people.change("update provisioning_connections set agreed_digest = active_digest")
-    with FakeFarSide(token=far.token) as elsewhere:
+    with FakeRemoteSystem(token=far.token) as elsewhere:
         shown = (await draft(scene, by=admin, token=None, base_url=elsewhere.url)).ok()
         assert (shown["state"], shown["has_token"], sealed(scene)) == ("draft", False, None)
         assert (await activate(scene, shown)).status == 400
@@ -163,7 +163,7 @@ async def test_no_address_can_be_read_in_two_ways(scene: ProvisioningScene, base
     assert (await draft(scene, base_url=base_url)).status == 400
 
 
-async def test_nobody_is_shown_the_token(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_nobody_is_shown_the_token(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     shown = (await draft(scene)).ok()
     (await activate(scene, shown)).ok()
     await scene.step()
@@ -175,21 +175,21 @@ async def test_nobody_is_shown_the_token(scene: ProvisioningScene, far: FakeFarS
     assert far.token not in stored + str(scene.told()) + str(scene.audited())
 
 
-async def test_a_sealed_token_is_no_other_connections_token(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_sealed_token_is_no_other_connections_token(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """Somebody who can write rows, and has no key, moves the sealed token to a connection that leads to them."""
     first = scene.active()
     token = sealed(scene)
     assert token is not None
     assert scene.people.opened(token, token_context(first)) == far.token
     scene.people.change("delete from provisioning_connections")
-    with FakeFarSide(token=far.token) as elsewhere:
+    with FakeRemoteSystem(token=far.token) as elsewhere:
         scene.active(base_url=elsewhere.url, sealed_token=token)
         with pytest.raises(CannotOpen):
             await scene.step()
         assert elsewhere.arrived == []
 
 
-async def test_tenants_know_nothing_of_each_others_connections(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_tenants_know_nothing_of_each_others_connections(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     spy = scene.resident(scene.globex, "owner", "spy")
     shown = (await draft(scene)).ok()
     (await activate(scene, shown)).ok()

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from adapters.outbound.scim import without_secret
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
 TOKEN: Final = "Scim-live_7Qa91c3Zt/Wk+8LmN0pRx2vB"
@@ -46,7 +46,7 @@ def leaks(said: str, form: str) -> bool:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_the_token_is_masked_in_each_form(scene: ProvisioningScene, far: FakeFarSide, form: str) -> None:
+async def test_the_token_is_masked_in_each_form(scene: ProvisioningScene, far: FakeRemoteSystem, form: str) -> None:
     far.token = TOKEN
     scene.log.remember(TOKEN)
     said_back = FORMS[form](TOKEN)

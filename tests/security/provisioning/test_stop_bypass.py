@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from ops.stand_ins.fake_far_side import FakeFarSide, FarAnswer
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem, RemoteAnswer
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
 
@@ -21,7 +21,7 @@ def leave(scene: ProvisioningScene, *numbers: int) -> None:
         scene.people.change("delete from memberships using users where users.id = user_id and users.email = %s", f"p{one}@acme.example")
 
 
-async def test_one_after_the_other_is_as_many_as_all_at_once(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_one_after_the_other_is_as_many_as_all_at_once(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 40)
     for number in range(20):
         leave(scene, number)
@@ -32,7 +32,7 @@ async def test_one_after_the_other_is_as_many_as_all_at_once(scene: Provisioning
     assert scene.people.rows("select held_back from provisioning_runs where state = 'waiting'") != []
 
 
-async def test_newcomers_make_no_room(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_newcomers_make_no_room(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 20)
     for number in range(100, 200):
         scene.member(f"p{number}@acme.example")
@@ -42,7 +42,7 @@ async def test_newcomers_make_no_room(scene: ProvisioningScene, far: FakeFarSide
     assert {f"p{number}@acme.example" for number in range(8)} <= far.active()
 
 
-async def test_whoever_comes_back_and_goes_again_is_counted_again(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_comes_back_and_goes_again_is_counted_again(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 40)
     leave(scene, *range(5))
     await scene.changed()
@@ -62,7 +62,7 @@ async def test_whoever_comes_back_and_goes_again_is_counted_again(scene: Provisi
     assert len(far.active()) >= 36, "ten more, within the same day, ask an owner"
 
 
-async def test_a_narrower_scope_asks_an_owner_like_anything_else(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_narrower_scope_asks_an_owner_like_anything_else(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """An administrator asks for a role that nobody holds."""
     await crowd(scene, 12)
     scene.people.change("update all_services set sign_in_policy = 'assigned' where id = %s", scene.shop.id)
@@ -73,7 +73,7 @@ async def test_a_narrower_scope_asks_an_owner_like_anything_else(scene: Provisio
     assert [row["held_back"] for row in waiting] == [13]
 
 
-async def test_a_stop_that_is_a_day_old_is_asked_about_anew(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_stop_that_is_a_day_old_is_asked_about_anew(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 20)
     leave(scene, *range(8))
     await scene.step()
@@ -85,12 +85,12 @@ async def test_a_stop_that_is_a_day_old_is_asked_about_anew(scene: ProvisioningS
     assert len(far.active()) == 21
 
 
-async def test_the_far_sides_word_about_who_is_gone_ends_nobody_here(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_the_remote_systems_word_about_who_is_gone_ends_nobody_here(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """It names nobody any more. Its people are made or found again, and nobody of ours is less of a member."""
     await crowd(scene, 8)
     members = scene.people.rows("select user_id from memberships order by user_id")
     far.answers = lambda asked: (
-        FarAnswer(200, {"totalResults": 0, "Resources": []}) if asked.method == "GET" and asked.path.endswith("/Users") else None
+        RemoteAnswer(200, {"totalResults": 0, "Resources": []}) if asked.method == "GET" and asked.path.endswith("/Users") else None
     )
     await scene.step()
     far.answers = None
@@ -99,7 +99,7 @@ async def test_the_far_sides_word_about_who_is_gone_ends_nobody_here(scene: Prov
     assert (len(far.active()), far.doubles()) == (9, [])
 
 
-async def test_ends_wait_as_long_as_an_owner_was_asked_about_them(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_ends_wait_as_long_as_an_owner_was_asked_about_them(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """Whom a stop holds does not end by a single change, by a run that is asked for, or by a try again."""
     await crowd(scene, 20)
     leave(scene, *range(7))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
-from ops.stand_ins.fake_far_side import FakeFarSide
-from ops.stand_ins.far_dialects import FarDialect
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
+from ops.stand_ins.remote_dialects import RemoteDialect
 from tests.http.federation.provisioning.scene import MAPPING, ProvisioningScene
 from tests.http.tenants import Tenant
 from tests.security.provisioning.test_lying_systems import without_lists
@@ -26,7 +26,7 @@ def mapped(*more: dict[str, Any], **replaced: dict[str, Any]) -> Jsonb:
 @pytest.mark.parametrize("written", [CEO, "CEO@Customer.Example"])
 @pytest.mark.parametrize("proved", [False, True], ids=["unproved", "proved by its owner"])
 async def test_a_listed_address_gets_nobodys_account(
-    scene: ProvisioningScene, far: FakeFarSide, monkeypatch: pytest.MonkeyPatch, written: str, lists: bool, proved: bool
+    scene: ProvisioningScene, far: FakeRemoteSystem, monkeypatch: pytest.MonkeyPatch, written: str, lists: bool, proved: bool
 ) -> None:
     """Who lists it learns nothing of its owner, either: a proof that its owner has given to others counts for nothing here."""
     if not lists:
@@ -58,7 +58,7 @@ def verified_domain(scene: ProvisioningScene, domain: str, *, tenant: Tenant | N
 
 @pytest.mark.parametrize("proved", [False, True], ids=["unproved", "proved by its owner"])
 async def test_a_listed_address_of_a_domain_that_the_organization_has_verified_counts(
-    scene: ProvisioningScene, far: FakeFarSide, proved: bool
+    scene: ProvisioningScene, far: FakeRemoteSystem, proved: bool
 ) -> None:
     scene.member("ada@acme.example", listed=True, proved=proved)
     scene.member(CEO, listed=True, proved=proved)
@@ -76,7 +76,7 @@ async def test_a_listed_address_of_a_domain_that_the_organization_has_verified_c
     assert [far.people.resources[one["id"]] for one in (ceo, below)] == [ceo, below], "another's domain, and one below it"
 
 
-async def test_a_domain_that_is_not_verified_yet_counts_for_nothing(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_domain_that_is_not_verified_yet_counts_for_nothing(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example", listed=True)
     theirs = far.add("ada@acme.example")
     verified_domain(scene, "acme.example", is_proved=False)
@@ -85,7 +85,7 @@ async def test_a_domain_that_is_not_verified_yet_counts_for_nothing(scene: Provi
     assert far.people.resources[theirs["id"]] == theirs
 
 
-async def test_whoever_was_met_before_goes_on(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_was_met_before_goes_on(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """People who are there by an earlier release, or by a domain that is verified no more, are neither left out nor ended."""
     ada = scene.member("ada@acme.example", listed=True)
     theirs = far.add("ada@acme.example")
@@ -102,9 +102,9 @@ async def test_whoever_was_met_before_goes_on(scene: ProvisioningScene, far: Fak
     assert (there["id"], there["externalId"], there["active"]) == (theirs["id"], str(ada.user), True)
 
 
-async def test_a_name_that_is_hidden_there_is_not_taken_by_force(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_name_that_is_hidden_there_is_not_taken_by_force(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """The list does not show the account, making it is refused, and then the question shows it."""
-    far.dialect = FarDialect(longest_page=1, pages=False)
+    far.dialect = RemoteDialect(longest_page=1, pages=False)
     far.add("first@customer.example")
     theirs = far.add(CEO)
     scene.member(CEO, listed=True, proved=False)
@@ -113,7 +113,7 @@ async def test_a_name_that_is_hidden_there_is_not_taken_by_force(scene: Provisio
     assert far.people.resources[theirs["id"]] == theirs
 
 
-async def test_a_fixed_text_as_a_name_is_no_proof_of_an_address(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_fixed_text_as_a_name_is_no_proof_of_an_address(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """Whoever writes the mapping has a proved address of their own."""
     theirs = far.add(CEO)
     scene.member("mallory@acme.example")
@@ -122,7 +122,7 @@ async def test_a_fixed_text_as_a_name_is_no_proof_of_an_address(scene: Provision
     assert far.people.resources[theirs["id"]] == theirs
 
 
-async def test_a_name_of_ones_own_that_is_an_address_of_another_is_no_proof(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_name_of_ones_own_that_is_an_address_of_another_is_no_proof(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     theirs = far.add(CEO)
     mallory = scene.member("mallory@acme.example")
     for column in ("name", "given_name"):
@@ -134,7 +134,7 @@ async def test_a_name_of_ones_own_that_is_an_address_of_another_is_no_proof(scen
         assert far.people.resources[theirs["id"]] == theirs
 
 
-async def test_a_proof_that_came_to_another_address_does_not_count_for_the_new_one(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_proof_that_came_to_another_address_does_not_count_for_the_new_one(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """The account is the directory's own, so the directory may move it: to an address that nobody proved."""
     theirs = far.add(CEO)
     mallory = scene.member("mallory@acme.example", listed=True)
@@ -153,7 +153,7 @@ async def test_a_proof_that_came_to_another_address_does_not_count_for_the_new_o
     assert far.people.resources[theirs["id"]] == theirs
 
 
-async def test_a_filter_is_not_ended_by_a_value(scene: ProvisioningScene, far: FakeFarSide, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_filter_is_not_ended_by_a_value(scene: ProvisioningScene, far: FakeRemoteSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adapters.postgres.federation.provisioning_runs.dialect_of", without_lists)
     tricky = 'x" or userName eq "' + CEO
     theirs = far.add(CEO)
@@ -165,7 +165,7 @@ async def test_a_filter_is_not_ended_by_a_value(scene: ProvisioningScene, far: F
     assert far.statuses[400] == 0
 
 
-async def test_a_mapping_reads_no_field_of_another_organization(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_mapping_reads_no_field_of_another_organization(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """Ada is a member of both, and both have a field of this key. Only one of them has a value."""
     ada = scene.member("ada@acme.example")
     scene.tenants.join(ada, scene.globex)
@@ -198,7 +198,7 @@ async def test_a_mapping_reads_no_field_of_another_organization(scene: Provision
     assert "of globex" not in str([one.body for one in far.arrived])
 
 
-async def test_a_mapping_reads_neither_teams_nor_roles_of_another_organization(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_mapping_reads_neither_teams_nor_roles_of_another_organization(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example")
     scene.tenants.join(ada, scene.globex, "admin")
     team = scene.postern.foundation.ids.new()
@@ -224,7 +224,7 @@ async def test_a_mapping_reads_neither_teams_nor_roles_of_another_organization(s
 
 
 @pytest.mark.parametrize("consent", [None, "{openid}", "{openid,email}"])
-async def test_a_listed_persons_own_profile_stays_theirs(scene: ProvisioningScene, far: FakeFarSide, consent: str | None) -> None:
+async def test_a_listed_persons_own_profile_stays_theirs(scene: ProvisioningScene, far: FakeRemoteSystem, consent: str | None) -> None:
     ada = scene.member("ada@acme.example", listed=True, given_name="Augusta", family_name="King", name="Countess")
     scene.people.change("update users set language = 'de', zoneinfo = 'Europe/London', username = 'countess' where id = %s", ada.user)
     if consent is not None:
@@ -251,7 +251,7 @@ async def test_a_listed_persons_own_profile_stays_theirs(scene: ProvisioningScen
     assert not any(one in there for one in ("Augusta", "King", "Countess", "countess", "Europe/London", "'de'"))
 
 
-async def test_people_of_another_tenant_go_nowhere_by_this_connection(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_people_of_another_tenant_go_nowhere_by_this_connection(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     eve = scene.member("eve@globex.example", tenant=scene.globex)
     scene.active()
     await scene.step()
@@ -264,7 +264,7 @@ async def test_people_of_another_tenant_go_nowhere_by_this_connection(scene: Pro
     assert far.people.resources[there["id"]] == there
 
 
-async def test_a_suspended_organization_sends_nothing(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_suspended_organization_sends_nothing(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example")
     scene.active()
     await scene.step()

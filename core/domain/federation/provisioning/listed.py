@@ -7,7 +7,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Final
 
-from core.domain.federation.provisioning.people import FarIdentity
+from core.domain.federation.provisioning.people import RemoteIdentity
 
 MOST_BYTES_LISTED: Final = 8 << 20
 """Of one run, for all whom we have not sent. A list of more does not end: an id of 36 characters makes 92 bytes of a person."""
@@ -72,7 +72,7 @@ class StrangersThere:
         """In bytes."""
         return sum(len(one) * (one.itemsize if isinstance(one, array) else 1) for one in self.blobs())
 
-    def add(self, identity: FarIdentity) -> None:
+    def add(self, identity: RemoteIdentity) -> None:
         name, external = _digest((identity.user_name or "").casefold()), _digest(identity.external_id)
         number = len(self._starts)
         self._starts.append(len(self._ids))
@@ -82,7 +82,7 @@ class StrangersThere:
             if digest != _NOTHING:
                 insort(words, self._word(digest) | number)
 
-    def like(self, external_id: str, user_name: str) -> Sequence[FarIdentity]:
+    def like(self, external_id: str, user_name: str) -> Sequence[RemoteIdentity]:
         """Those with this `externalId`, or else with this name. Of an `externalId` that is another it is known only that there is one: it
         is `OTHER`. Two at most: more are no less ambiguous.
         """
@@ -102,10 +102,10 @@ class StrangersThere:
                 yield number
             at += 1
 
-    def _identity(self, number: int, external: tuple[bytes, str], name: tuple[bytes, str]) -> FarIdentity:
+    def _identity(self, number: int, external: tuple[bytes, str], name: tuple[bytes, str]) -> RemoteIdentity:
         end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._ids)
         theirs = self._digest_of(number, _DIGEST)
-        return FarIdentity(
+        return RemoteIdentity(
             far_id=self._ids[self._starts[number] : end].decode("utf-8", "surrogatepass"),
             external_id=external[1] if theirs == external[0] else None if theirs == _NOTHING else OTHER,
             user_name=name[1] if self._digest_of(number, 0) == name[0] else None,

@@ -398,7 +398,7 @@ def differing(wanted: Wanted, resource: Mapping[str, Any]) -> Sequence[str]:
     return [name for name, value in wanted.items() if _comparable(name, value) != _comparable(name, there[name])]
 
 
-class FarIdentity(Frozen, kw_only=True):
+class RemoteIdentity(Frozen, kw_only=True):
     """By what one of theirs is known, and who of ours it is."""
 
     far_id: str
@@ -409,7 +409,7 @@ class FarIdentity(Frozen, kw_only=True):
     """Whom of ours we have sent as this one."""
 
 
-def is_still_there(person: OutwardPerson, sent: SentPerson, theirs: FarIdentity) -> bool:
+def is_still_there(person: OutwardPerson, sent: SentPerson, theirs: RemoteIdentity) -> bool:
     """Whether the one with the id that we keep is still the person. Another token can lead to another tenant of the same host, where the id
     is somebody else's: an `externalId` that is not ours says so, unless the name is still the one that we sent.
     """
@@ -418,7 +418,7 @@ def is_still_there(person: OutwardPerson, sent: SentPerson, theirs: FarIdentity)
     return sent.user_name is not None and (theirs.user_name or "").casefold() == sent.user_name.casefold()
 
 
-def met_there(person: OutwardPerson, wanted: Wanted, found: Sequence[FarIdentity]) -> FarIdentity | WhyNotThere | None:
+def met_there(person: OutwardPerson, wanted: Wanted, found: Sequence[RemoteIdentity]) -> RemoteIdentity | WhyNotThere | None:
     """Which of those found there is this person. None: nobody, so the person is made. An `externalId` that names the person counts before
     everything; the address counts only where it `address_counts`, or whoever lists an address here would get the account of its owner
     there.

@@ -18,9 +18,9 @@ from core.domain.federation.provisioning.people import (
     ACTIVE,
     EXTERNAL_ID,
     USER_NAME,
-    FarIdentity,
     OutwardPerson,
     PlaceThere,
+    RemoteIdentity,
     SentPerson,
     Wanted,
     WhyNotThere,
@@ -51,24 +51,24 @@ from core.domain.identifiers import ProvisioningRunId, UserId
 from core.domain.record.deliveries import ReceiverKind
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
-from core.usecases.federation.provisioning.sending import FarNotes, PeopleSender, SendingResult
+from core.usecases.federation.provisioning.sending import PeopleSender, RemoteNotes, SendingResult
 from core.usecases.outbound_reach import OutboundReach
 from core.usecases.tenancy.ownerships import tell_owners
 from ports.crypto import KeyRing
 from ports.federation.provisioning_runs import (
-    FarExchange,
-    FarFailed,
-    FarFault,
-    FarOtherId,
-    FarPage,
-    FarPerson,
-    FarRefused,
-    FarSide,
-    FarSite,
     KnownThere,
     ProvisionedPeopleStore,
     ProvisioningPace,
     ProvisioningRunStore,
+    RemoteExchange,
+    RemoteFailed,
+    RemoteFault,
+    RemoteOtherId,
+    RemotePage,
+    RemoteRefused,
+    RemoteSite,
+    RemoteSystem,
+    RemoteUser,
     TurnOver,
 )
 from ports.mail import MailTemplates
@@ -89,7 +89,9 @@ _FIRST_AGAIN: Final = timedelta(minutes=1)
 _LONGEST_AGAIN: Final = timedelta(hours=6)
 
 
-_NOTED_BY_US: Final = frozenset({FarFault.LIST_TOO_LONG, FarFault.REPEATED_PAGE, FarFault.NOT_ENDED, FarFault.TOO_SLOW, FarFault.BROKEN})
+_NOTED_BY_US: Final = frozenset(
+    {RemoteFault.LIST_TOO_LONG, RemoteFault.REPEATED_PAGE, RemoteFault.NOT_ENDED, RemoteFault.TOO_SLOW, RemoteFault.BROKEN}
+)
 """Faults that no single answer shows: the list of requests has a line for them, too."""
 
 
@@ -101,7 +103,7 @@ class ProvisioningKeeping(Frozen):
     unit_of_work: UnitOfWorkFactory
     runs: ProvisioningRunStore
     people: ProvisionedPeopleStore
-    far: FarSide
+    far: RemoteSystem
     pace: ProvisioningPace
     keyring: KeyRing
     templates: MailTemplates
@@ -149,7 +151,7 @@ class _Working:
         self._keeping = keeping
         self._claimed = work
         self._work = work
-        self._notes = FarNotes()
+        self._notes = RemoteNotes()
         self._run: ProvisioningRun | None = None
         """A look at everybody."""
         self._changing: ProvisioningRun | None = None
@@ -162,7 +164,7 @@ class _Working:
 
     def _make_sender(self, token: str) -> None:
         keeping, work = self._keeping, self._work
-        self._site = FarSite(work.base_url, Secret(token), work.dialect, self._notes.add)
+        self._site = RemoteSite(work.base_url, Secret(token), work.dialect, self._notes.add)
         self._sender = PeopleSender(
             work,
             keeping.far,
@@ -195,7 +197,7 @@ class _Working:
         except Exception:
             for _ in range(2):
                 try:
-                    await self._settle_failure(FarFailed(FarFault.BROKEN))
+                    await self._settle_failure(RemoteFailed(RemoteFault.BROKEN))
                 except (WorkTakenOver, Unavailable, Overloaded):
                     break
                 except Exception:  # noqa: BLE001, S112 - what was to be kept may be what broke: the first try has let go of it
@@ -205,7 +207,7 @@ class _Working:
 
     async def give_up_turn(self) -> None:
         self._run = await self._keeping.runs.under_way(self._work.connection)
-        await self._settle_failure(FarFailed(FarFault.TOO_SLOW))
+        await self._settle_failure(RemoteFailed(RemoteFault.TOO_SLOW))
 
     async def _run_due_work(self) -> None:
         work, keeping = self._work, self._keeping
@@ -227,12 +229,12 @@ class _Working:
                 await self._settle_turn()
         except TurnOver as over:
             await self._end_turn(over)
-        except FarFailed as failed:
+        except RemoteFailed as failed:
             await self._settle_failure(failed)
-        except FarRefused as refused:
-            await self._settle_failure(FarFailed(f"status_{refused.status}"))
-        except FarOtherId:
-            await self._settle_failure(FarFailed(FarFault.MALFORMED))
+        except RemoteRefused as refused:
+            await self._settle_failure(RemoteFailed(f"status_{refused.status}"))
+        except RemoteOtherId:
+            await self._settle_failure(RemoteFailed(RemoteFault.MALFORMED))
 
     async def _resume_progress(self, kind: ProvisioningRunKind | None) -> None:
         """Goes on from where the last turn was over. What was kept is taken: whoever is killed within this turn begins anew."""
@@ -303,26 +305,26 @@ class _Working:
                 return
             progress.empty_pages = 0 if page.people else progress.empty_pages + 1
             if progress.empty_pages > _MOST_EMPTY_PAGES:
-                raise FarFailed(FarFault.LIST_TOO_LONG)
+                raise RemoteFailed(RemoteFault.LIST_TOO_LONG)
             progress.cursor = page.next_cursor
             await self._renew_hold()
             await self._keeping.pace.breathe()
 
-    async def _page_at_cursor(self) -> FarPage | None:
+    async def _page_at_cursor(self) -> RemotePage | None:
         """None where the other system knows no cursors."""
         keeping, progress = self._keeping, self._progress
         while True:
             is_first = progress.cursor == ""
             try:
                 page = await self._sender.asked(lambda: keeping.far.page_at(self._site, progress.cursor, PEOPLE_A_PAGE))
-            except FarRefused as refused:
+            except RemoteRefused as refused:
                 if is_first:
                     self._go_on_without_cursors()
                     return None
                 if refused.status != 400:
                     raise
                 if progress.restarts > _MOST_RESTARTS:
-                    raise FarFailed(FarFault.REPEATED_PAGE) from None
+                    raise RemoteFailed(RemoteFault.REPEATED_PAGE) from None
                 # The cursor has expired, perhaps while others had their turn. What was read before may have changed since.
                 progress.restart_list()
                 continue
@@ -331,7 +333,7 @@ class _Working:
                 return None
             return page
 
-    async def _is_new(self, page: FarPage) -> bool:
+    async def _is_new(self, page: RemotePage) -> bool:
         """Notes the people of a page. False where nobody of them is new: the list begins anew with each page. Whoever took it for the whole
         would make everybody twice.
         """
@@ -340,7 +342,7 @@ class _Working:
             await self._note_listed_people(page.people[start : start + PEOPLE_A_PAGE])
         return len(self._progress.seen) > before
 
-    def _is_a_beginning(self, page: FarPage) -> bool:
+    def _is_a_beginning(self, page: RemotePage) -> bool:
         """Whether the answer to the first cursor is none by cursor, and perhaps not all: it says a total, as answers by number do."""
         return page.says_total and (not self._work.dialect.lists or page.total > len(page.people))
 
@@ -363,7 +365,7 @@ class _Working:
                 break
             await keeping.pace.breathe()
 
-    async def _note_listed_people(self, people: Sequence[FarPerson]) -> None:
+    async def _note_listed_people(self, people: Sequence[RemoteUser]) -> None:
         keeping, progress = self._keeping, self._progress
         known = await keeping.people.known(self._work.connection, [one.identity.far_id for one in people])
         for one in people:
@@ -375,13 +377,13 @@ class _Working:
             if ours is None:
                 progress.strangers.add(identity)
                 if progress.strangers.size > MOST_BYTES_LISTED:
-                    raise FarFailed(FarFault.LIST_TOO_LONG)
+                    raise RemoteFailed(RemoteFault.LIST_TOO_LONG)
             elif ours.user is None:
                 continue
             elif ours.is_active != identity.is_active or (ours.is_active and not self._is_as_sent(one.resource, ours)):
                 progress.different.add(ours.user)
 
-    async def _give_up_list(self, one_of_theirs: FarIdentity) -> None:
+    async def _give_up_list(self, one_of_theirs: RemoteIdentity) -> None:
         """A list that does not go on is not needed, where filters find each person. Whoever ignores filters, too, would get doubles."""
         keeping, site = self._keeping, self._site
         nobody = keeping.system.secrets.token().reveal()
@@ -389,10 +391,10 @@ class _Working:
             has_filters = site.dialect.filters and await self._sender.asked(
                 lambda: keeping.far.takes_filters(site, one_of_theirs, nobody),
             )
-        except FarRefused:
+        except RemoteRefused:
             has_filters = False
         if not has_filters:
-            raise FarFailed(FarFault.REPEATED_PAGE)
+            raise RemoteFailed(RemoteFault.REPEATED_PAGE)
         self._progress.forget_list()
         self._progress.asks_each = True
         log.info("provisioning_asks_each", connection=str(self._work.connection))
@@ -401,7 +403,7 @@ class _Working:
         names = [one for one in (*self._names, EXTERNAL_ID, ACTIVE) if one not in ours.kept_there]
         return self._sender.digest(found_there(resource, names)) == ours.digest
 
-    def _find_strangers(self, wanted: Wanted) -> Sequence[FarIdentity]:
+    def _find_strangers(self, wanted: Wanted) -> Sequence[RemoteIdentity]:
         return self._progress.strangers.like(str(wanted[EXTERNAL_ID]), str(wanted.get(USER_NAME) or ""))
 
     def _is_listed(self, sent: SentPerson | None) -> bool:
@@ -678,7 +680,7 @@ class _Working:
             for far_id in far_ids:
                 try:
                     await self._sender.delete(far_id, self._names)
-                except (FarRefused, FarOtherId):
+                except (RemoteRefused, RemoteOtherId):
                     left.append(far_id)
                 else:
                     gone.append(far_id)
@@ -702,7 +704,7 @@ class _Working:
             self._require_turn()
         left = (await keeping.people.ended_lately(self._work.connection, self._now)).there
         if left:
-            raise FarFailed(FarFault.NOT_ENDED)
+            raise RemoteFailed(RemoteFault.NOT_ENDED)
         async with keeping.unit_of_work() as uow:
             await self._find_connection_for_update(uow)
             await uow.provisioning_runs.finish_ending(self._work)
@@ -722,7 +724,7 @@ class _Working:
         keeping, work, now, progress = self._keeping, self._work, self._now, self._progress
         progress.worked += now - self._began
         if progress.worked > LONGEST_RUN:
-            await self._settle_failure(FarFailed(FarFault.TOO_SLOW))
+            await self._settle_failure(RemoteFailed(RemoteFault.TOO_SLOW))
             return
         again_at = None if over.again_after is None else now + over.again_after
         async with keeping.unit_of_work() as uow:
@@ -744,17 +746,19 @@ class _Working:
         keeping.metrics.provisioning_run_ended(kind.value, "turn_over")
         log.info("provisioning_turn_over", connection=str(work.connection), kind=kind.value, seconds=progress.worked.total_seconds())
 
-    async def _settle_failure(self, failed: FarFailed) -> None:
+    async def _settle_failure(self, failed: RemoteFailed) -> None:
         """The other system is away, or wants no more for a while, or nobody knows. The next run does what is left."""
         keeping, work, now = self._keeping, self._work, self._now
-        is_throttled = failed.fault == FarFault.THROTTLED
+        is_throttled = failed.fault == RemoteFault.THROTTLED
         since = work.failing_since if is_throttled else work.failing_since or now
         rest = min(failed.retry_after or AGAIN_AFTER_FAULT, LONGEST_REST)
         stops = since is not None and now - since > FAILING_FOR
         run = self._run or self._changing
         log.warning("provisioning_failed", connection=str(work.connection), fault=str(failed.fault))
         if failed.fault in _NOTED_BY_US:
-            self._notes.add(FarExchange(at=now, method="-", path="-", status=None, scim_type=None, said=str(failed.fault), has_failed=True))
+            self._notes.add(
+                RemoteExchange(at=now, method="-", path="-", status=None, scim_type=None, said=str(failed.fault), has_failed=True)
+            )
         async with keeping.unit_of_work() as uow:
             await self._find_connection_for_update(uow)
             if run is not None:
@@ -774,7 +778,7 @@ class _Working:
                 # A system that is away is news once.
                 await uow.record(provisioning_event("service.provisioning.failing", work, {"fault": str(failed.fault)}))
             await uow.commit()
-        if not is_throttled and failed.fault != FarFault.BROKEN:
+        if not is_throttled and failed.fault != RemoteFault.BROKEN:
             self._note_reach(received=False)
         kind = ProvisioningRunKind.CHANGES if run is None else run.kind
         keeping.metrics.provisioning_run_ended(kind.value, "throttled" if is_throttled else "failed")

@@ -21,7 +21,7 @@ from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import find_members_for_update, require_owner
-from ports.federation.provisioning_runs import FarExchange, ListedThere, ProvisionedPeopleStore, ProvisioningRunStore
+from ports.federation.provisioning_runs import ListedThere, ProvisionedPeopleStore, ProvisioningRunStore, RemoteExchange
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -115,7 +115,7 @@ class ProvisioningRuns(Frozen):
             await uow.record(provisioning_event("service.provisioning.person.tried_again", work, {"user_id": str(user)}, actor))
             await uow.commit()
 
-    async def exchanges(self, member: Member, service_slug: str) -> Sequence[FarExchange]:
+    async def exchanges(self, member: Member, service_slug: str) -> Sequence[RemoteExchange]:
         """Newest first. Raises `NotFound`."""
         found(await self.lookup.work(member.organization, service_slug), _NO_SUCH_CONNECTION)
         return await self.lookup.exchanges(member.organization, service_slug)

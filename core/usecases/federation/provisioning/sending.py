@@ -10,9 +10,9 @@ from core.domain.federation.provisioning.people import (
     ACTIVE,
     EXTERNAL_ID,
     USER_NAME,
-    FarIdentity,
     OutwardPerson,
     PlaceThere,
+    RemoteIdentity,
     SentPerson,
     Wanted,
     WhyNotThere,
@@ -36,16 +36,16 @@ from core.domain.identifiers import UserId
 from core.frozen import Frozen, replace
 from ports.federation.provisioning_runs import (
     AdoptedThere,
-    FarExchange,
-    FarFailed,
-    FarFault,
-    FarOtherId,
-    FarPerson,
-    FarRefused,
-    FarSide,
-    FarSite,
     ProvisionedPeopleStore,
     ProvisioningPace,
+    RemoteExchange,
+    RemoteFailed,
+    RemoteFault,
+    RemoteOtherId,
+    RemoteRefused,
+    RemoteSite,
+    RemoteSystem,
+    RemoteUser,
     TurnOver,
 )
 from ports.system import Secrets
@@ -58,7 +58,7 @@ LONGEST_WAIT: Final = timedelta(seconds=60)
 _MOST_FAULTS: Final = 5
 """So many people one after the other without an answer: the other system is away, and not the people."""
 # Nothing can be asked any more.
-_FATAL: Final = frozenset({FarFault.CREDENTIALS, FarFault.REDIRECT, FarFault.THROTTLED})
+_FATAL: Final = frozenset({RemoteFault.CREDENTIALS, RemoteFault.REDIRECT, RemoteFault.THROTTLED})
 
 
 def _has_turn(_rest: timedelta) -> bool:
@@ -76,7 +76,7 @@ class _Intended(Frozen):
     what: DoneThere
     why: WhyNotThere | None = None
     far_id: str | None = None
-    theirs: FarPerson | None = None
+    theirs: RemoteUser | None = None
     names: tuple[str, ...] = ()
     """The attributes that are written."""
     kept: tuple[str, ...] = ()
@@ -101,19 +101,19 @@ class _Intended(Frozen):
         )
 
 
-class FarNotes:
+class RemoteNotes:
     """The newest exchanges, and the newest that failed, until a page is written."""
 
     def __init__(self) -> None:
-        self._good = deque[FarExchange](maxlen=EXCHANGES_KEPT)
-        self._failed = deque[FarExchange](maxlen=EXCHANGES_KEPT)
+        self._good = deque[RemoteExchange](maxlen=EXCHANGES_KEPT)
+        self._failed = deque[RemoteExchange](maxlen=EXCHANGES_KEPT)
         self.count = 0
 
-    def add(self, exchange: FarExchange) -> None:
+    def add(self, exchange: RemoteExchange) -> None:
         self.count += 1
         (self._failed if exchange.has_failed else self._good).append(exchange)
 
-    def take(self) -> Sequence[FarExchange]:
+    def take(self) -> Sequence[RemoteExchange]:
         noted = sorted((*self._good, *self._failed), key=lambda one: one.at)
         self._good.clear()
         self._failed.clear()
@@ -126,8 +126,8 @@ class PeopleSender:
     def __init__(
         self,
         work: ProvisioningWork,
-        far: FarSide,
-        site: FarSite,
+        far: RemoteSystem,
+        site: RemoteSite,
         *,
         people: ProvisionedPeopleStore,
         secrets: Secrets,
@@ -160,15 +160,15 @@ class PeopleSender:
         return digest_there(wanted, self._site.dialect.rewrites)
 
     async def asked(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
-        """A call that waits as long as the other system asks for. Raises `FarFailed`, `FarRefused` and `FarOtherId`, and `TurnOver` before
-        a call, so that nothing that was sent is lost.
+        """A call that waits as long as the other system asks for. Raises `RemoteFailed`, `RemoteRefused` and `RemoteOtherId`, and
+        `TurnOver` before a call, so that nothing that was sent is lost.
         """
         for _ in range(_MOST_TRIES):
             if not self._has_turn(timedelta(0)):
                 raise TurnOver
             try:
                 answer = await call()
-            except FarFailed as failed:
+            except RemoteFailed as failed:
                 if failed.retry_after is None or failed.retry_after > LONGEST_WAIT:
                     raise
                 if not self._has_turn(failed.retry_after):
@@ -178,9 +178,9 @@ class PeopleSender:
             else:
                 self._faults = 0
                 return answer
-        raise FarFailed(FarFault.THROTTLED, LONGEST_WAIT)
+        raise RemoteFailed(RemoteFault.THROTTLED, LONGEST_WAIT)
 
-    async def candidates(self, wanted: Wanted) -> Sequence[FarIdentity]:
+    async def candidates(self, wanted: Wanted) -> Sequence[RemoteIdentity]:
         """Who there may be the person: those with the person's `externalId`, and otherwise with the name."""
         if not self._site.dialect.filters:
             return ()
@@ -191,22 +191,22 @@ class PeopleSender:
                 return await self.with_owners([one.identity for one in found])
         return ()
 
-    async def with_owners(self, found: Sequence[FarIdentity]) -> Sequence[FarIdentity]:
+    async def with_owners(self, found: Sequence[RemoteIdentity]) -> Sequence[RemoteIdentity]:
         if not found:
             return ()
         known = await self._people.known(self._work.connection, [one.far_id for one in found])
         return [replace(one, owner=known[one.far_id].user) if one.far_id in known else one for one in found]
 
-    async def send(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity]) -> SendingResult:
-        """`read` are those whom the list of this run has named. Raises `FarFailed` when nothing more can be asked."""
+    async def send(self, person: OutwardPerson, wanted: Wanted, read: Sequence[RemoteIdentity]) -> SendingResult:
+        """`read` are those whom the list of this run has named. Raises `RemoteFailed` when nothing more can be asked."""
         before = person.sent
         try:
             result = await self._sent(person, wanted, read)
-        except FarOtherId:
+        except RemoteOtherId:
             return self._not_there(person, before, WhyNotThere.OTHER_ID, PlaceThere.REFUSED)
-        except FarRefused as refused:
+        except RemoteRefused as refused:
             return self._not_there(person, before, refused.why, PlaceThere.REFUSED)
-        except FarFailed as failed:
+        except RemoteFailed as failed:
             if self._is_of_system(failed):
                 raise
             return self._not_there(person, before, WhyNotThere.NO_ANSWER, PlaceThere.REFUSED)
@@ -216,7 +216,7 @@ class PeopleSender:
             return self._not_there(person, None, WhyNotThere.OF_ANOTHER, PlaceThere.LEFT_OUT, far_id)
         return result
 
-    def _is_of_system(self, failed: FarFailed) -> bool:
+    def _is_of_system(self, failed: RemoteFailed) -> bool:
         """Whether everybody else would meet the same."""
         self._faults += 1
         return failed.is_away or failed.fault in _FATAL or self._faults >= _MOST_FAULTS
@@ -225,23 +225,23 @@ class PeopleSender:
         """False for an id that another of our people has by now."""
         return self._given.setdefault(far_id, user) == user
 
-    async def planned(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity]) -> ProvisioningRunPerson | None:
-        """What `send` would do. It asks, and changes nothing. None for a person of whom nothing would be sent. Raises `FarFailed` when
+    async def planned(self, person: OutwardPerson, wanted: Wanted, read: Sequence[RemoteIdentity]) -> ProvisioningRunPerson | None:
+        """What `send` would do. It asks, and changes nothing. None for a person of whom nothing would be sent. Raises `RemoteFailed` when
         nothing more can be asked.
         """
         try:
             intended = await self._intended(person, wanted, read)
-        except FarOtherId:
+        except RemoteOtherId:
             return left_out_there(person.user, WhyNotThere.OTHER_ID)
-        except FarRefused as refused:
+        except RemoteRefused as refused:
             return left_out_there(person.user, refused.why)
-        except FarFailed as failed:
+        except RemoteFailed as failed:
             if self._is_of_system(failed):
                 raise
             return left_out_there(person.user, WhyNotThere.NO_ANSWER)
         return intended.named(person.user)
 
-    async def _intended(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity]) -> _Intended:
+    async def _intended(self, person: OutwardPerson, wanted: Wanted, read: Sequence[RemoteIdentity]) -> _Intended:
         """What is to be done with the person, for plans and for what follows them alike."""
         before = person.sent
         if not wanted.get(USER_NAME):
@@ -258,28 +258,28 @@ class PeopleSender:
         found = await self.with_owners(read) or await self.candidates(wanted)
         return await self._met(person, wanted, found) or _Intended(DoneThere.MADE)
 
-    async def _met(self, person: OutwardPerson, wanted: Wanted, found: Sequence[FarIdentity]) -> _Intended | None:
+    async def _met(self, person: OutwardPerson, wanted: Wanted, found: Sequence[RemoteIdentity]) -> _Intended | None:
         """What is to be done with the person if those were found there. None: nobody is the person."""
         met = met_there(person, wanted, found)
         if met is None:
             return None
-        far_id = met.far_id if isinstance(met, FarIdentity) else found[0].far_id
+        far_id = met.far_id if isinstance(met, RemoteIdentity) else found[0].far_id
         if isinstance(met, WhyNotThere) and met is not WhyNotThere.OTHER_EXTERNAL_ID:
             return _Intended(DoneThere.LEFT_OUT, why=met, far_id=far_id)
         theirs = await self.asked(lambda: self._far.read(self._site, far_id))
         if theirs is None:
             return _Intended(DoneThere.LEFT_OUT, why=WhyNotThere.NO_ANSWER, place=PlaceThere.REFUSED)
         matched = self._differing(DoneThere.MATCHED, wanted, theirs, without_value(wanted))
-        return matched if isinstance(met, FarIdentity) else await self._adopted(person, wanted, theirs, matched)
+        return matched if isinstance(met, RemoteIdentity) else await self._adopted(person, wanted, theirs, matched)
 
-    async def _adopted(self, person: OutwardPerson, wanted: Wanted, theirs: FarPerson, matched: _Intended) -> _Intended:
+    async def _adopted(self, person: OutwardPerson, wanted: Wanted, theirs: RemoteUser, matched: _Intended) -> _Intended:
         """The account there has another `externalId`. An owner may have let the person take over this very one: it is looked at as it is
         now.
         """
         far_id, why = theirs.identity.far_id, WhyNotThere.OTHER_EXTERNAL_ID
         former = theirs.identity.external_id
         met = met_there(person, wanted, await self.with_owners([theirs.identity]))
-        if isinstance(met, FarIdentity):
+        if isinstance(met, RemoteIdentity):
             # It is free by now, or the list has kept a digest of what names the person.
             return matched
         if met is not why or former is None:
@@ -299,7 +299,7 @@ class PeopleSender:
             return False
         return any(one.is_member for one in await self._people.people(self._work, [user]))
 
-    def _differing(self, what: DoneThere, wanted: Wanted, theirs: FarPerson, kept: Collection[str]) -> _Intended:
+    def _differing(self, what: DoneThere, wanted: Wanted, theirs: RemoteUser, kept: Collection[str]) -> _Intended:
         """Nothing is written where nothing differs: so a circle of systems comes to rest."""
         names = differing(kept_as_they_are(wanted, kept), theirs.resource)
         return _Intended(
@@ -310,7 +310,7 @@ class PeopleSender:
             kept=tuple(kept),
         )
 
-    async def _sent(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity]) -> SendingResult:
+    async def _sent(self, person: OutwardPerson, wanted: Wanted, read: Sequence[RemoteIdentity]) -> SendingResult:
         return await self._done(person, wanted, await self._intended(person, wanted, read))
 
     async def _done(self, person: OutwardPerson, wanted: Wanted, intended: _Intended) -> SendingResult:
@@ -334,7 +334,7 @@ class PeopleSender:
             resource["password"] = self._secrets.token().reveal()
         try:
             made = await self.asked(lambda: self._far.make(self._site, resource))
-        except FarRefused as refused:
+        except RemoteRefused as refused:
             if refused.status != 409:
                 raise
             # Somebody was made there meanwhile, or the list does not show everybody.
@@ -349,7 +349,7 @@ class PeopleSender:
         return SendingResult(self._there(person, wanted, identity.far_id, without_value(wanted)), named)
 
     async def end(self, person: OutwardPerson) -> SendingResult:
-        """The person is no more active there. Whoever is gone there has ended. Raises `FarFailed` when nothing more can be asked."""
+        """The person is no more active there. Whoever is gone there has ended. Raises `RemoteFailed` when nothing more can be asked."""
         before = person.sent
         assert before is not None and before.far_id is not None  # noqa: S101, PT018 - whoever ends was sent
         far_id, why = before.far_id, person.why_gone
@@ -360,11 +360,11 @@ class PeopleSender:
                 return self._not_ended(before, WhyNotThere.OTHER_EXTERNAL_ID)
             if theirs is not None and theirs.identity.is_active:
                 await self.asked(lambda: self._far.change(self._site, theirs, {ACTIVE: False}, [ACTIVE]))
-        except FarOtherId:
+        except RemoteOtherId:
             return self._not_ended(before, WhyNotThere.OTHER_ID)
-        except FarRefused as refused:
+        except RemoteRefused as refused:
             return self._not_ended(before, refused.why)
-        except FarFailed as failed:
+        except RemoteFailed as failed:
             if self._is_of_system(failed):
                 raise
             return self._not_ended(before, WhyNotThere.NO_ANSWER)
@@ -372,7 +372,7 @@ class PeopleSender:
         return SendingResult(replace(ended, far_id=None) if theirs is None else ended, named)
 
     async def delete(self, far_id: str, attributes: Collection[str]) -> None:
-        """Nobody there is the person any more. Raises `FarFailed`, `FarRefused` and `FarOtherId`."""
+        """Nobody there is the person any more. Raises `RemoteFailed`, `RemoteRefused` and `RemoteOtherId`."""
         if await self.asked(lambda: self._far.delete(self._site, far_id)):
             return
         theirs = await self.asked(lambda: self._far.read(self._site, far_id))

@@ -52,7 +52,7 @@ async def sent(people: int, teams: int, *, looked_for: float) -> Sequence[Figure
     async with AsyncExitStack() as stack:
         place = stack.enter_context(directory())
         server = await stack.enter_async_context(serving(place, settings=SETTINGS))
-        port = await stack.enter_async_context(_far_side())
+        port = await stack.enter_async_context(_remote_system())
         complain(f"provisioning: {people} people …")
         await grown(server, Size(organizations=1, members=people, audit_entries=1, invitations=0))
         (tenant,) = tenants_of(server.database_url, Size(1, people, 1))
@@ -90,9 +90,9 @@ def _against(beside: list[float], alone: list[float]) -> float:
 
 
 @asynccontextmanager
-async def _far_side() -> AsyncIterator[int]:
+async def _remote_system() -> AsyncIterator[int]:
     """The other system in a process of its own. Yields its port."""
-    command = [sys.executable, "-m", "ops.stand_ins.fake_far_side", "--token", TOKEN]
+    command = [sys.executable, "-m", "ops.stand_ins.fake_remote_system", "--token", TOKEN]
     process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None  # noqa: S101 - it is a pipe

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from core.domain.federation.provisioning.connections import token_context
 from core.frozen import replace
 from core.usecases.federation.provisioning.keeping import ProvisioningKeeping
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.http.cast import Shops
 from tests.http.people import Person
 from tests.http.tenants import Tenant, UsedService
@@ -26,9 +26,9 @@ MAPPING = [
 
 @dataclass
 class ProvisioningScene(Shops):
-    """The shop sends people to the far side. Nothing goes before `active` and a step."""
+    """The shop sends people to the remote system. Nothing goes before `active` and a step."""
 
-    far: FakeFarSide = field(kw_only=True)
+    far: FakeRemoteSystem = field(kw_only=True)
     rests: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:

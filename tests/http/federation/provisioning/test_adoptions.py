@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
 from tests.http.federation.provisioning.scene import ProvisioningScene
@@ -33,7 +33,7 @@ async def people_of(scene: ProvisioningScene, run: Mapping[str, Any]) -> Mapping
     return {one["named"]: one for one in found}
 
 
-async def test_an_owner_lets_verified_addresses_take_over_their_accounts(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_owner_lets_verified_addresses_take_over_their_accounts(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example", given_name="Ada")
     theirs = far.add("Ada@acme.example", externalId="00u1a2b3c4", displayName="Ada of the other provider")
     far.add("ceo@acme.example", externalId="00u5d6e7f8")
@@ -67,7 +67,7 @@ async def test_an_owner_lets_verified_addresses_take_over_their_accounts(scene: 
     assert scene.counts(await scene.step()) == {"unchanged": 2, "left_out": 1}
 
 
-async def test_without_the_box_they_are_left_out_as_before(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_without_the_box_they_are_left_out_as_before(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example")
     theirs = far.add("ada@acme.example", externalId="00u1a2b3c4")
     plan = await planned(scene)
@@ -78,7 +78,7 @@ async def test_without_the_box_they_are_left_out_as_before(scene: ProvisioningSc
     assert scene.audited("service.provisioning.person.adopted") == []
 
 
-async def test_exactly_the_accounts_that_the_owner_has_seen_are_taken_over(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_exactly_the_accounts_that_the_owner_has_seen_are_taken_over(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """What changes between the plan and the run is nothing that the owner has seen."""
     people = ("same", "retied", "replaced", "renamed", "later", "freed", "gone")
     theirs = {one: far.add(f"{one}@acme.example", externalId=f"of-{one}") for one in people}
@@ -112,7 +112,7 @@ async def test_exactly_the_accounts_that_the_owner_has_seen_are_taken_over(scene
     assert len(scene.audited("service.provisioning.person.adopted")) == 1
 
 
-async def test_an_address_that_counts_no_more_takes_nothing_over(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_address_that_counts_no_more_takes_nothing_over(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example")
     theirs = far.add("ada@acme.example", externalId="00u1a2b3c4")
     plan = await planned(scene)
@@ -122,7 +122,7 @@ async def test_an_address_that_counts_no_more_takes_nothing_over(scene: Provisio
     assert far.named("ada@acme.example") == theirs
 
 
-async def test_an_account_of_another_member_is_not_taken_over(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_account_of_another_member_is_not_taken_over(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """Its `externalId` is the id that the application knows of Bob, whom the organization does not send there."""
     scene.member("ada@acme.example")
     bob, eve = scene.member("bob@acme.example"), scene.member("eve@globex.example", tenant=scene.globex)
@@ -137,7 +137,7 @@ async def test_an_account_of_another_member_is_not_taken_over(scene: Provisionin
     assert far.people.resources[tied["id"]] == tied
 
 
-async def test_more_than_a_thousand_are_all_named(scene: ProvisioningScene, far: FakeFarSide, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_than_a_thousand_are_all_named(scene: ProvisioningScene, far: FakeRemoteSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of others who are left out, a run names a part."""
     monkeypatch.setattr("core.domain.federation.provisioning.runs.MOST_LEFT_OUT_NAMED", 1)
     for number in range(3):
@@ -151,7 +151,7 @@ async def test_more_than_a_thousand_are_all_named(scene: ProvisioningScene, far:
     assert scene.counts(await scene.step(whole=False))["matched"] == 3
 
 
-async def test_who_may_say_it(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_who_may_say_it(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example")
     theirs = far.add("ada@acme.example", externalId="00u1a2b3c4")
     plan = await planned(scene)
@@ -169,7 +169,7 @@ async def test_who_may_say_it(scene: ProvisioningScene, far: FakeFarSide) -> Non
     assert scene.people.rows("select adopts, state from provisioning_runs") == [{"adopts": False, "state": "waiting"}]
 
 
-async def test_another_plan_needs_another_word(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_another_plan_needs_another_word(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """Somebody else is there by the time of the second plan, so the digest is another."""
     scene.member("ada@acme.example")
     theirs = far.add("ada@acme.example", externalId="00u1a2b3c4")
@@ -188,7 +188,7 @@ async def test_another_plan_needs_another_word(scene: ProvisioningScene, far: Fa
     assert (there["externalId"] != "00u9z9z9z9") is said
 
 
-async def test_a_plan_without_such_people_takes_the_word_for_nothing(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_plan_without_such_people_takes_the_word_for_nothing(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     plan = await planned(scene)
     assert (await go_on(scene, plan, adopt=True)).ok()["adopts"] is False
     theirs = far.add("ada@acme.example", externalId="00u1a2b3c4")

@@ -6,7 +6,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from core.domain.federation.provisioning.runs import PROVISIONING_LEASE
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.http.federation.provisioning.scene import MAPPING, ProvisioningScene
 
 _TEAM = "insert into teams (id, org_id, slug, name, created_at, updated_at) values (%s, %s, 'crew', 'Crew', now(), now())"
@@ -25,7 +25,7 @@ async def begun(scene: ProvisioningScene, **columns: Any) -> None:
     assert marked(scene) == set()
 
 
-async def test_somebody_who_joins_changes_and_leaves_is_sent(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_somebody_who_joins_changes_and_leaves_is_sent(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for number in range(12):
         scene.member(f"p{number}@acme.example")
     await begun(scene)
@@ -44,7 +44,7 @@ async def test_somebody_who_joins_changes_and_leaves_is_sent(scene: Provisioning
     assert "ada@acme.example" not in far.active()
 
 
-async def test_whoever_nothing_changed_is_not_sent(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_nothing_changed_is_not_sent(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example")
     await begun(scene)
     far.forget_requests()
@@ -214,7 +214,7 @@ async def test_what_concerns_many_marks_the_connection(scene: ProvisioningScene)
         assert row["due"], statement
 
 
-async def test_marks_that_a_killed_process_has_taken_are_taken_again(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_marks_that_a_killed_process_has_taken_are_taken_again(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example")
     await begun(scene)
     scene.people.change("update users set name = 'Ada' where id = %s", ada.user)
@@ -234,7 +234,7 @@ async def test_marks_that_a_killed_process_has_taken_are_taken_again(scene: Prov
     assert scene.people.rows("select taken from provisioning_connections") == [{"taken": []}]
 
 
-async def test_an_attribute_that_an_owner_leaves_out_is_not_written(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_attribute_that_an_owner_leaves_out_is_not_written(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example", name="Ada")
     scene.active(attributes_left_out=["displayName"], mapping=Jsonb(MAPPING))
     await scene.step()

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.http.client import Received, refused
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.http.people import Person
@@ -28,7 +28,7 @@ async def test_an_application_has_no_connection_before_somebody_drafts_one(scene
     assert (await scene.request("GET", PATH.replace("shop", "nothing"))).status == 404
 
 
-async def test_a_draft_is_made_active_and_people_arrive_after_a_plan(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_draft_is_made_active_and_people_arrive_after_a_plan(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example", given_name="Ada")
     shown = (await draft(scene)).ok()
     assert (shown["state"], shown["has_token"], shown["active_there"]) == ("draft", True, 0)
@@ -92,7 +92,7 @@ async def test_what_cannot_be_is_refused(scene: ProvisioningScene, changed: dict
     assert scene.people.rows("select from provisioning_connections") == []
 
 
-async def test_a_connection_is_stopped_by_hand_and_deleted(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_connection_is_stopped_by_hand_and_deleted(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example")
     active = (await activate(scene, (await draft(scene)).ok())).ok()
     assert (await scene.request("POST", f"{PATH}/stop")).ok()["state"] == "stopped"
@@ -109,7 +109,7 @@ async def test_a_connection_is_stopped_by_hand_and_deleted(scene: ProvisioningSc
     assert far.token not in str(scene.told()) + str(scene.audited())
 
 
-async def test_an_owner_who_deletes_may_end_everybody_there_first(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_owner_who_deletes_may_end_everybody_there_first(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example")
     active = (await activate(scene, (await draft(scene)).ok())).ok()
     scene.people.change("update provisioning_connections set agreed_digest = active_digest")
@@ -127,13 +127,13 @@ async def test_an_owner_who_deletes_may_end_everybody_there_first(scene: Provisi
     assert (await scene.request("GET", PATH)).ok()["state"] is None
 
 
-async def test_another_address_knows_nobody_of_the_one_before(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_another_address_knows_nobody_of_the_one_before(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """The id 1 of one system is somebody else in another."""
     (await activate(scene, (await draft(scene)).ok())).ok()
     scene.people.change("update provisioning_connections set agreed_digest = active_digest")
     await scene.step()
     assert scene.there() != {}
-    with FakeFarSide() as other:
+    with FakeRemoteSystem() as other:
         shown = (await draft(scene, base_url=other.url, token=other.token)).ok()
         assert scene.there() != {}, "a draft is nobody's word"
         (await activate(scene, shown)).ok()

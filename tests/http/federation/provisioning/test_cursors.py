@@ -6,26 +6,26 @@ from typing import Any, Final
 import pytest
 
 from core.domain.federation.provisioning.progress import LONGEST_TURN
-from ops.stand_ins.fake_far_side import Arrived, FakeFarSide, FarAnswer
-from ops.stand_ins.far_dialects import AWS, AWS_BEFORE, FarDialect
+from ops.stand_ins.fake_remote_system import Arrived, FakeRemoteSystem, RemoteAnswer
+from ops.stand_ins.remote_dialects import AWS, AWS_BEFORE, RemoteDialect
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.http.federation.provisioning.test_rarer_runs import now
 from tests.http.federation.provisioning.test_turns import takes, turns
 from tests.usecases.set_clock import SetClock
 
-CURSORS: Final = FarDialect(cursors=True, pages=False, longest_page=5)
-WITHOUT_FILTERS: Final = FarDialect(cursors=True, pages=False, longest_page=5, filters=frozenset())
+CURSORS: Final = RemoteDialect(cursors=True, pages=False, longest_page=5)
+WITHOUT_FILTERS: Final = RemoteDialect(cursors=True, pages=False, longest_page=5, filters=frozenset())
 PEOPLE: Final = 12
 EVERYBODY: Final = PEOPLE + 1
 """The boss, too."""
 
 
-def asked(far: FakeFarSide, name: str) -> list[str]:
+def asked(far: FakeRemoteSystem, name: str) -> list[str]:
     """The values of a parameter of the lists that were asked for, in their order."""
     return [one.query[name] for one in far.arrived if one.method == "GET" and name in one.query and "filter" not in one.query]
 
 
-def asked_each(far: FakeFarSide) -> int:
+def asked_each(far: FakeRemoteSystem) -> int:
     return sum(one.method == "GET" and (one.path.rstrip("/").count("/Users/") == 1 or "filter" in one.query) for one in far.arrived)
 
 
@@ -36,7 +36,7 @@ def members(scene: ProvisioningScene) -> None:
     scene.people.change("update users set given_name = 'Boss', family_name = 'B', name = 'Boss B' where id = %s", scene.boss.user)
 
 
-async def arrived(scene: ProvisioningScene, far: FakeFarSide, dialect: FarDialect, **columns: Any) -> None:
+async def arrived(scene: ProvisioningScene, far: FakeRemoteSystem, dialect: RemoteDialect, **columns: Any) -> None:
     """Everybody is there, and the requests until then are forgotten."""
     far.dialect = dialect
     members(scene)
@@ -48,8 +48,8 @@ async def arrived(scene: ProvisioningScene, far: FakeFarSide, dialect: FarDialec
 
 
 @pytest.mark.parametrize("number", [True, False])
-async def test_a_list_by_cursor_is_read_to_its_end(scene: ProvisioningScene, far: FakeFarSide, *, number: bool) -> None:
-    await arrived(scene, far, FarDialect(cursors=True, pages=number, longest_page=5))
+async def test_a_list_by_cursor_is_read_to_its_end(scene: ProvisioningScene, far: FakeRemoteSystem, *, number: bool) -> None:
+    await arrived(scene, far, RemoteDialect(cursors=True, pages=number, longest_page=5))
     run = await scene.step()
     assert (run["state"], scene.counts(run)) == ("done", {"unchanged": EVERYBODY})
     first, second, third = asked(far, "cursor")
@@ -63,29 +63,29 @@ async def test_a_list_by_cursor_is_read_to_its_end(scene: ProvisioningScene, far
     assert scene.counts(await scene.step()) == {"overwritten": 1, "made": 1, "unchanged": EVERYBODY - 2}
 
 
-async def test_amazon_is_asked_for_its_list_and_not_for_each(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_amazon_is_asked_for_its_list_and_not_for_each(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await arrived(scene, far, AWS, preset="aws")
     run = await scene.step()
     assert (run["state"], scene.counts(run)) == ("done", {"unchanged": EVERYBODY})
     assert [(one.method, one.path.rpartition("/")[2]) for one in far.arrived] == [("GET", "Users")]
 
 
-async def test_an_older_endpoint_of_amazon_is_asked_for_each(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_older_endpoint_of_amazon_is_asked_for_each(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await arrived(scene, far, AWS_BEFORE, preset="aws")
     run = await scene.step()
     assert (run["state"], scene.counts(run)) == ("done", {"unchanged": EVERYBODY})
     assert (asked(far, "cursor"), asked(far, "startIndex"), asked_each(far) >= EVERYBODY) == ([""], [], True)
 
 
-def _refusing_cursors(request: Arrived) -> FarAnswer | None:
-    return FarAnswer(400, {"detail": "cursor is not known"}) if "cursor" in request.query else None
+def _refusing_cursors(request: Arrived) -> RemoteAnswer | None:
+    return RemoteAnswer(400, {"detail": "cursor is not known"}) if "cursor" in request.query else None
 
 
 @pytest.mark.parametrize("answers", [None, _refusing_cursors])
 async def test_a_system_that_offers_cursors_and_takes_none_is_asked_by_number(
-    scene: ProvisioningScene, far: FakeFarSide, answers: Callable[[Arrived], FarAnswer | None] | None
+    scene: ProvisioningScene, far: FakeRemoteSystem, answers: Callable[[Arrived], RemoteAnswer | None] | None
 ) -> None:
-    await arrived(scene, far, FarDialect(says_cursors=True, longest_page=5))
+    await arrived(scene, far, RemoteDialect(says_cursors=True, longest_page=5))
     far.answers = answers
     run = await scene.step()
     assert (run["state"], scene.counts(run)) == ("done", {"unchanged": EVERYBODY})
@@ -95,21 +95,21 @@ async def test_a_system_that_offers_cursors_and_takes_none_is_asked_by_number(
 @pytest.mark.parametrize(
     "configuration",
     [
-        FarAnswer(404),
-        FarAnswer(401),
-        FarAnswer(500),
-        FarAnswer(200, b"<html>"),
-        FarAnswer(200, []),
-        FarAnswer(200, {"pagination": []}),
-        FarAnswer(200, {"pagination": {"cursor": "true"}}),
-        FarAnswer(302, b"", {"location": "https://elsewhere.example/"}),
+        RemoteAnswer(404),
+        RemoteAnswer(401),
+        RemoteAnswer(500),
+        RemoteAnswer(200, b"<html>"),
+        RemoteAnswer(200, []),
+        RemoteAnswer(200, {"pagination": []}),
+        RemoteAnswer(200, {"pagination": {"cursor": "true"}}),
+        RemoteAnswer(302, b"", {"location": "https://elsewhere.example/"}),
     ],
     ids=lambda one: f"{one.status} {one.body}",
 )
 async def test_a_configuration_that_says_nothing_changes_nothing(
-    scene: ProvisioningScene, far: FakeFarSide, configuration: FarAnswer
+    scene: ProvisioningScene, far: FakeRemoteSystem, configuration: RemoteAnswer
 ) -> None:
-    await arrived(scene, far, FarDialect(longest_page=5))
+    await arrived(scene, far, RemoteDialect(longest_page=5))
     far.answers = lambda request: configuration if request.path.endswith("/ServiceProviderConfig") else None
     run = await scene.step()
     assert (run["state"], scene.counts(run)) == ("done", {"unchanged": EVERYBODY})
@@ -117,16 +117,16 @@ async def test_a_configuration_that_says_nothing_changes_nothing(
     assert scene.people.rows("select from provisioning_exchanges where has_failed") == []
 
 
-async def test_a_cursor_that_expires_once_begins_the_list_anew(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_cursor_that_expires_once_begins_the_list_anew(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await arrived(scene, far, CURSORS)
     refused: list[str] = []
 
-    def answer(request: Arrived) -> FarAnswer | None:
+    def answer(request: Arrived) -> RemoteAnswer | None:
         cursor = request.query.get("cursor", "")
         if not cursor.startswith("10/") or refused:
             return None
         refused.append(cursor)
-        return FarAnswer(400, {"scimType": "expiredCursor"})
+        return RemoteAnswer(400, {"scimType": "expiredCursor"})
 
     far.answers = answer
     run = await scene.step()
@@ -136,19 +136,19 @@ async def test_a_cursor_that_expires_once_begins_the_list_anew(scene: Provisioni
 
 @pytest.mark.parametrize(("dialect", "state"), [(CURSORS, ("done", None)), (WITHOUT_FILTERS, ("failed", "repeated_page"))])
 async def test_cursors_that_always_expire_are_given_up(
-    scene: ProvisioningScene, far: FakeFarSide, dialect: FarDialect, state: tuple[str, str | None]
+    scene: ProvisioningScene, far: FakeRemoteSystem, dialect: RemoteDialect, state: tuple[str, str | None]
 ) -> None:
     """Each person is asked for, where filters find them."""
     await arrived(scene, far, CURSORS)
     far.dialect = dialect
-    far.answers = lambda request: FarAnswer(400, {"scimType": "expiredCursor"}) if request.query.get("cursor") else None
+    far.answers = lambda request: RemoteAnswer(400, {"scimType": "expiredCursor"}) if request.query.get("cursor") else None
     run = await scene.step()
     assert (run["state"], run["why"]) == state
     assert len(asked(far, "cursor")) < 12
     assert far.doubles() == []
 
 
-async def test_the_next_turn_goes_on_at_the_cursor(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_the_next_turn_goes_on_at_the_cursor(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     clock = SetClock(now())
     await arrived(scene, far, CURSORS)
     far.answers = takes(clock, LONGEST_TURN.total_seconds() * 0.6, lambda request: "cursor" in request.query)
@@ -158,9 +158,9 @@ async def test_the_next_turn_goes_on_at_the_cursor(scene: ProvisioningScene, far
     assert [one.partition("/")[0] for one in asked(far, "cursor")] == ["", "5", "10"]
 
 
-def _listing(**more: Any) -> Callable[[Arrived], FarAnswer | None]:
-    def answer(request: Arrived) -> FarAnswer | None:
-        return FarAnswer(200, {"Resources": [], **more}) if "cursor" in request.query else None
+def _listing(**more: Any) -> Callable[[Arrived], RemoteAnswer | None]:
+    def answer(request: Arrived) -> RemoteAnswer | None:
+        return RemoteAnswer(200, {"Resources": [], **more}) if "cursor" in request.query else None
 
     return answer
 
@@ -168,15 +168,15 @@ def _listing(**more: Any) -> Callable[[Arrived], FarAnswer | None]:
 _SECRET: Final = "cursor-of-ada@example.org"
 
 
-def _one_more(request: Arrived) -> FarAnswer | None:
+def _one_more(request: Arrived) -> RemoteAnswer | None:
     """The same person on each page, with another cursor."""
     if "cursor" not in request.query:
         return None
     cursor = f"{request.query['cursor']}x"
-    return FarAnswer(200, {"Resources": [{"id": "1", "userName": "p0@acme.example"}], "nextCursor": cursor})
+    return RemoteAnswer(200, {"Resources": [{"id": "1", "userName": "p0@acme.example"}], "nextCursor": cursor})
 
 
-HOSTILE: Final[Mapping[str, tuple[Callable[[Arrived], FarAnswer | None], str]]] = {
+HOSTILE: Final[Mapping[str, tuple[Callable[[Arrived], RemoteAnswer | None], str]]] = {
     "empty pages without an end": (_listing(nextCursor=_SECRET), "list_too_long"),
     "one person without an end": (_one_more, "repeated_page"),
     "a cursor that is too long": (_listing(nextCursor="x" * 2001), "malformed_answer"),
@@ -187,7 +187,7 @@ HOSTILE: Final[Mapping[str, tuple[Callable[[Arrived], FarAnswer | None], str]]] 
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_a_hostile_list_ends(scene: ProvisioningScene, far: FakeFarSide, name: str) -> None:
+async def test_a_hostile_list_ends(scene: ProvisioningScene, far: FakeRemoteSystem, name: str) -> None:
     answers, why = HOSTILE[name]
     await arrived(scene, far, CURSORS)
     far.dialect, far.answers = WITHOUT_FILTERS, answers
@@ -200,13 +200,13 @@ async def test_a_hostile_list_ends(scene: ProvisioningScene, far: FakeFarSide, n
     assert _SECRET not in exchanges
 
 
-async def test_a_cursor_cannot_lead_elsewhere(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_cursor_cannot_lead_elsewhere(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await arrived(scene, far, CURSORS)
     strange = 'x&filter=userName eq "a"#/../../other?startIndex=1'
     pages = iter([{"Resources": [], "nextCursor": strange}])
 
-    def answer(request: Arrived) -> FarAnswer | None:
-        return FarAnswer(200, next(pages, {"Resources": []})) if "cursor" in request.query else None
+    def answer(request: Arrived) -> RemoteAnswer | None:
+        return RemoteAnswer(200, next(pages, {"Resources": []})) if "cursor" in request.query else None
 
     far.answers = answer
     await scene.step()

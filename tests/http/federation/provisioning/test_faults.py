@@ -10,14 +10,14 @@ from adapters.postgres.federation import provisioning_runs
 from core.domain.federation.provisioning.connections import dialect_of
 from core.domain.federation.provisioning.runs import ProvisioningWork
 from core.frozen import replace
-from ops.stand_ins.fake_far_side import FakeFarSide, FarAnswer
-from ops.stand_ins.far_dialects import AWS, SLACK, FarDialect
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem, RemoteAnswer
+from ops.stand_ins.remote_dialects import AWS, SLACK, RemoteDialect
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.http.postbox import Postbox
 from tests.patience import PATIENCE
 
 
-async def killed_after(scene: ProvisioningScene, far: FakeFarSide, write: int) -> None:
+async def killed_after(scene: ProvisioningScene, far: FakeRemoteSystem, write: int) -> None:
     """The other system has done so many writes, and then this process is gone before it has kept the last ones."""
     far.holds_behind = {write}
     scene.people.change("update provisioning_connections set leased_until = null, again_at = null")
@@ -31,7 +31,7 @@ async def killed_after(scene: ProvisioningScene, far: FakeFarSide, write: int) -
 
 
 @pytest.mark.parametrize("write", [1, 7, 13])
-async def test_a_run_that_is_killed_makes_no_double_and_leaves_no_gap(scene: ProvisioningScene, far: FakeFarSide, write: int) -> None:
+async def test_a_run_that_is_killed_makes_no_double_and_leaves_no_gap(scene: ProvisioningScene, far: FakeRemoteSystem, write: int) -> None:
     for number in range(15):
         scene.member(f"p{number}@acme.example")
     scene.active()
@@ -45,7 +45,7 @@ async def test_a_run_that_is_killed_makes_no_double_and_leaves_no_gap(scene: Pro
     assert states == {"done", "failed"}
 
 
-async def test_a_single_change_that_is_killed_makes_no_double(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_single_change_that_is_killed_makes_no_double(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.active()
     await scene.step()
     await scene.changed()
@@ -56,7 +56,7 @@ async def test_a_single_change_that_is_killed_makes_no_double(scene: Provisionin
 
 
 @pytest.mark.parametrize("switch", ["fails_behind", "hangs_up_behind"])
-async def test_whoever_was_made_without_an_answer_is_found(scene: ProvisioningScene, far: FakeFarSide, switch: str) -> None:
+async def test_whoever_was_made_without_an_answer_is_found(scene: ProvisioningScene, far: FakeRemoteSystem, switch: str) -> None:
     for number in range(3):
         scene.member(f"p{number}@acme.example")
     scene.active()
@@ -67,7 +67,7 @@ async def test_whoever_was_made_without_an_answer_is_found(scene: ProvisioningSc
     assert (len(far.everybody()), far.doubles()) == (4, [])
 
 
-async def test_an_error_in_the_middle_stops_nobody_else_and_is_tried_again(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_error_in_the_middle_stops_nobody_else_and_is_tried_again(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.active()
     await scene.step()
     await scene.changed()
@@ -79,8 +79,10 @@ async def test_an_error_in_the_middle_stops_nobody_else_and_is_tried_again(scene
     assert scene.counts(await scene.changed()) == {"made": 1}
 
 
-async def test_ids_may_be_numbers_and_nothing_needs_patch_or_filters(scene: ProvisioningScene, far: FakeFarSide, monkeypatch: Any) -> None:
-    far.dialect = FarDialect(patches=False, filters=frozenset(), numbers=True)
+async def test_ids_may_be_numbers_and_nothing_needs_patch_or_filters(
+    scene: ProvisioningScene, far: FakeRemoteSystem, monkeypatch: Any
+) -> None:
+    far.dialect = RemoteDialect(patches=False, filters=frozenset(), numbers=True)
     _speak(monkeypatch, patches=False, filters=False)
     ada = scene.member("ada@acme.example")
     theirs = far.add("bob@acme.example", nickName="Bobby")
@@ -102,7 +104,7 @@ def _speak(monkeypatch: Any, **changes: Any) -> None:
     monkeypatch.setattr(provisioning_runs, "dialect_of", lambda preset: replace(dialect_of(preset), **changes))
 
 
-async def test_a_password_is_random_where_one_is_wanted(scene: ProvisioningScene, far: FakeFarSide, monkeypatch: Any) -> None:
+async def test_a_password_is_random_where_one_is_wanted(scene: ProvisioningScene, far: FakeRemoteSystem, monkeypatch: Any) -> None:
     _speak(monkeypatch, needs_password=True)
     scene.member("ada@acme.example")
     scene.active()
@@ -114,7 +116,7 @@ async def test_a_password_is_random_where_one_is_wanted(scene: ProvisioningScene
     assert not any(one in stored for one in passwords)
 
 
-async def test_whoever_throttles_is_obeyed(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_throttles_is_obeyed(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for number in range(12):
         scene.member(f"p{number}@acme.example")
     scene.active()
@@ -128,7 +130,7 @@ async def test_whoever_throttles_is_obeyed(scene: ProvisioningScene, far: FakeFa
     assert set(scene.rests) == {7.0}
 
 
-async def test_whoever_wants_a_long_rest_has_it_without_a_lease(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_wants_a_long_rest_has_it_without_a_lease(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.active()
     far.throttles_each, far.retry_after = 1, "900"
     run = await scene.step()
@@ -140,7 +142,7 @@ async def test_whoever_wants_a_long_rest_has_it_without_a_lease(scene: Provision
     assert list(await scene.keeping.claim_due(10)) == []
 
 
-async def test_a_token_that_does_not_count_any_more_fails_and_after_a_day_stops(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_token_that_does_not_count_any_more_fails_and_after_a_day_stops(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.active()
     far.token = "another-token-1c9f2e"
     run = await scene.step()
@@ -156,7 +158,7 @@ async def test_a_token_that_does_not_count_any_more_fails_and_after_a_day_stops(
     assert list(await scene.keeping.claim_due(10)) == []
 
 
-async def test_a_redirect_a_huge_answer_and_nonsense_are_failures(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_redirect_a_huge_answer_and_nonsense_are_failures(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.active()
     far.redirects_to = "http://127.0.0.1:1/inside"
     assert (await scene.step())["why"] == "redirect"
@@ -164,13 +166,13 @@ async def test_a_redirect_a_huge_answer_and_nonsense_are_failures(scene: Provisi
     assert (await scene.step())["why"] == "answer_too_long"
     assert far.sent < 64 << 20
     far.is_huge = False
-    far.answers = lambda _request: FarAnswer(200, ["no", "object"])
+    far.answers = lambda _request: RemoteAnswer(200, ["no", "object"])
     assert (await scene.step())["why"] == "malformed_answer"
-    far.answers = lambda _request: FarAnswer(200, {"totalResults": 1000, "Resources": [{"id": "1", "userName": "same"}]})
+    far.answers = lambda _request: RemoteAnswer(200, {"totalResults": 1000, "Resources": [{"id": "1", "userName": "same"}]})
     assert (await scene.step())["why"] == "repeated_page", "the list has no end, and filters find nobody"
 
 
-async def test_the_recorder_has_the_words_of_the_other_system_without_values(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_the_recorder_has_the_words_of_the_other_system_without_values(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example", family_name="Lovelace")
     far.refuses = {"ada@acme.example": (400, "invalidValue", "ada@acme.example: Lovelace may not be 'sent' here 12345678")}
     scene.active()
@@ -185,7 +187,7 @@ async def test_the_recorder_has_the_words_of_the_other_system_without_values(sce
     assert "ada@" not in said
 
 
-async def test_the_recorder_keeps_fifty_and_fifty_failures(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_the_recorder_keeps_fifty_and_fifty_failures(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for number in range(60):
         scene.member(f"p{number}@acme.example")
         if number % 2:
@@ -197,7 +199,7 @@ async def test_the_recorder_keeps_fifty_and_fifty_failures(scene: ProvisioningSc
     assert rows == [{"has_failed": False, "count": 50}, {"has_failed": True, "count": 50}]
 
 
-async def test_a_suspended_organization_sends_nothing(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_suspended_organization_sends_nothing(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for number in range(30):
         scene.member(f"p{number}@acme.example")
     scene.active()
@@ -218,7 +220,7 @@ async def test_a_suspended_organization_sends_nothing(scene: ProvisioningScene, 
     del work
 
 
-async def test_whoever_has_lost_the_lease_writes_nothing(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_has_lost_the_lease_writes_nothing(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for number in range(30):
         scene.member(f"p{number}@acme.example")
     scene.active()
@@ -236,7 +238,7 @@ async def test_whoever_has_lost_the_lease_writes_nothing(scene: ProvisioningScen
     assert (len(far.everybody()), far.doubles(), len(scene.there())) == (31, [], 31)
 
 
-async def test_whoever_is_forgotten_or_deleted_here_is_deleted_there(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_is_forgotten_or_deleted_here_is_deleted_there(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada, bob = scene.member("ada@acme.example"), scene.member("bob@acme.example")
     scene.active()
     await scene.step()
@@ -255,7 +257,7 @@ async def test_whoever_is_forgotten_or_deleted_here_is_deleted_there(scene: Prov
     assert scene.people.rows("select 1 from provisioned_people where user_id is null") == []
 
 
-async def test_without_deletion_the_names_go(scene: ProvisioningScene, far: FakeFarSide, monkeypatch: Any) -> None:
+async def test_without_deletion_the_names_go(scene: ProvisioningScene, far: FakeRemoteSystem, monkeypatch: Any) -> None:
     _speak(monkeypatch, deletes=False)
     ada = scene.member("ada@acme.example", given_name="Ada", name="Countess")
     scene.active()
@@ -271,7 +273,7 @@ async def test_without_deletion_the_names_go(scene: ProvisioningScene, far: Fake
     assert not there.get("emails")
 
 
-async def test_a_connection_that_ends_everybody_goes_when_it_has(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_connection_that_ends_everybody_goes_when_it_has(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for number in range(12):
         scene.member(f"p{number}@acme.example")
     scene.active()
@@ -283,7 +285,7 @@ async def test_a_connection_that_ends_everybody_goes_when_it_has(scene: Provisio
     assert [one["name"] for one in scene.told() if "provisioning" in one["name"]] == ["service.provisioning.ended"]
 
 
-async def test_what_was_changed_there_is_written_over_and_named(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_what_was_changed_there_is_written_over_and_named(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example", name="Countess")
     scene.active(mapping=Jsonb([{"attribute": "userName", "source": "address"}, {"attribute": "displayName", "source": "name"}]))
     await scene.step()
@@ -304,7 +306,7 @@ async def test_what_was_changed_there_is_written_over_and_named(scene: Provision
     assert "ada@acme.example" in far.active()
 
 
-async def test_a_circle_comes_to_rest(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_circle_comes_to_rest(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """What another system writes back here is what it has from us."""
     ada = scene.member("ada@acme.example", given_name="Ada")
     scene.active()
@@ -317,7 +319,7 @@ async def test_a_circle_comes_to_rest(scene: ProvisioningScene, far: FakeFarSide
     assert far.writes() == []
 
 
-async def test_a_far_person_in_other_letters_is_no_difference(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_far_person_in_other_letters_is_no_difference(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example")
     scene.active()
     await scene.step()
@@ -325,7 +327,7 @@ async def test_a_far_person_in_other_letters_is_no_difference(scene: Provisionin
     assert scene.counts(await scene.step()) == {"unchanged": 2}
 
 
-async def test_a_system_that_lists_few_is_asked_for_each(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_system_that_lists_few_is_asked_for_each(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """As AWS says of itself: fifty in a list, from the first one on alone, and names are required."""
     far.dialect = AWS
     for number in range(60):
@@ -351,7 +353,7 @@ async def test_a_system_that_lists_few_is_asked_for_each(scene: ProvisioningScen
     assert far.doubles() == []
 
 
-async def test_a_system_whose_names_are_its_own_is_written_once(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_system_whose_names_are_its_own_is_written_once(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """As Slack says of itself: it makes a handle of an address."""
     far.dialect = SLACK
     scene.member("ada@acme.example", name="Ada")

@@ -6,7 +6,7 @@ import pytest
 
 from core.domain.federation.provisioning.connections import dialect_of
 from core.frozen import replace
-from ops.stand_ins.fake_far_side import FakeFarSide, FarAnswer
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem, RemoteAnswer
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
 _TEAM = "insert into teams (id, org_id, slug, name, created_at, updated_at) values (%s, %s, 'crew', 'Crew', now(), now())"
@@ -14,7 +14,7 @@ _ROLE = "insert into service_roles (id, org_id, service_id, slug, name, created_
 
 
 async def test_whoever_is_there_by_a_proved_address_is_matched_and_the_rest_of_theirs_stays(
-    scene: ProvisioningScene, far: FakeFarSide
+    scene: ProvisioningScene, far: FakeRemoteSystem
 ) -> None:
     ada = scene.member("ada@acme.example", given_name="Ada")
     theirs = far.add("Ada@acme.example", nickName="Countess", name={"givenName": "A.", "middleName": "B."})
@@ -29,7 +29,7 @@ async def test_whoever_is_there_by_a_proved_address_is_matched_and_the_rest_of_t
 
 @pytest.mark.parametrize("patches", [True, False], ids=["PATCH", "PUT"])
 async def test_a_match_removes_nothing_for_which_there_is_no_value_here(
-    scene: ProvisioningScene, far: FakeFarSide, monkeypatch: pytest.MonkeyPatch, patches: bool
+    scene: ProvisioningScene, far: FakeRemoteSystem, monkeypatch: pytest.MonkeyPatch, patches: bool
 ) -> None:
     """The usual member has no name here. What stands there stays: with the match, on the next days, and until there is a name here."""
     monkeypatch.setattr(
@@ -73,7 +73,7 @@ async def test_a_match_removes_nothing_for_which_there_is_no_value_here(
     assert scene.counts(await scene.step()) == {"unchanged": 2}
 
 
-async def test_what_the_other_system_fills_in_stays_while_there_is_no_value_here(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_what_the_other_system_fills_in_stays_while_there_is_no_value_here(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """An application that asks for a name at the first sign-in would lose it again each day."""
     ada = scene.member("ada@acme.example", given_name="Ada")
     scene.active()
@@ -95,7 +95,7 @@ async def test_what_the_other_system_fills_in_stays_while_there_is_no_value_here
     assert (there["displayName"], there["active"]) == ("Ada L.", True)
 
 
-async def test_a_plan_names_each_attribute_that_it_would_change_or_remove(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_plan_names_each_attribute_that_it_would_change_or_remove(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example", given_name="Ada", name="Ada L.")
     bob = scene.member("bob@acme.example", given_name="Bob")
     far.add("ada@acme.example", displayName="Ada L.", name={"givenName": "A."}, active=False)
@@ -118,7 +118,7 @@ async def test_a_plan_names_each_attribute_that_it_would_change_or_remove(scene:
     assert (plan["unchanged"], far.named("bob@acme.example")["name"]) == (1, {"givenName": "Bob"})  # type: ignore[index]
 
 
-async def test_an_address_that_nobody_has_proved_leads_to_nobody_there(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_address_that_nobody_has_proved_leads_to_nobody_there(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ceo@customer.example", listed=True, proved=False)
     theirs = far.add("ceo@customer.example")
     scene.active()
@@ -128,7 +128,7 @@ async def test_an_address_that_nobody_has_proved_leads_to_nobody_there(scene: Pr
     assert scene.there()["ceo@customer.example"]["far_id"] is None
 
 
-async def test_an_address_that_our_own_provider_vouches_for_counts(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_address_that_our_own_provider_vouches_for_counts(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example", proved=False)
     theirs = far.add("ada@acme.example")
     scene.people.change("update users set address_vouched_by = %s where id = %s", f"{scene.globex.id}/x", ada.user)
@@ -139,7 +139,7 @@ async def test_an_address_that_our_own_provider_vouches_for_counts(scene: Provis
     assert scene.there()["ada@acme.example"]["far_id"] == theirs["id"]
 
 
-async def test_one_of_theirs_is_no_two_of_ours(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_one_of_theirs_is_no_two_of_ours(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example")
     scene.active()
     await scene.step()
@@ -149,7 +149,7 @@ async def test_one_of_theirs_is_no_two_of_ours(scene: ProvisioningScene, far: Fa
     # Somebody there has tied Ada's account to Bob. Both are sent at once: whoever is first, Bob is looked for before Ada has it again.
     tied = {**there, "externalId": str(bob.user)}
     far.people.keep(dict(tied))
-    found = FarAnswer(200, {"totalResults": 1, "Resources": [tied]})
+    found = RemoteAnswer(200, {"totalResults": 1, "Resources": [tied]})
     far.answers = lambda request: found if request.query.get("filter") == f'externalId eq "{bob.user}"' else None
     run = await scene.step()
     far.answers = None
@@ -161,7 +161,7 @@ async def test_one_of_theirs_is_no_two_of_ours(scene: ProvisioningScene, far: Fa
     assert scene.counts(await scene.step())["made"] == 1, "and then there is room for Bob"
 
 
-async def test_whoever_is_tied_to_something_else_there_is_left_alone(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_is_tied_to_something_else_there_is_left_alone(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example")
     theirs = far.add("ada@acme.example", externalId="payroll-17")
     scene.active()
@@ -169,7 +169,7 @@ async def test_whoever_is_tied_to_something_else_there_is_left_alone(scene: Prov
     assert far.named("ada@acme.example") == theirs
 
 
-async def test_a_name_that_is_taken_where_no_list_shows_it_is_named(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_name_that_is_taken_where_no_list_shows_it_is_named(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example")
     far.taken = {"ada@acme.example"}
     scene.active()
@@ -178,7 +178,7 @@ async def test_a_name_that_is_taken_where_no_list_shows_it_is_named(scene: Provi
     assert scene.counts(await scene.step())["made"] == 1
 
 
-async def test_an_answer_about_another_changes_nothing(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_answer_about_another_changes_nothing(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example")
     scene.active()
     await scene.step()
@@ -194,7 +194,7 @@ async def test_an_answer_about_another_changes_nothing(scene: ProvisioningScene,
     assert scene.there()["ada@acme.example"]["state"] == "sent"
 
 
-async def test_an_answer_that_names_one_of_ours_makes_nobody(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_answer_that_names_one_of_ours_makes_nobody(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example")
     scene.active()
     await scene.step()
@@ -205,7 +205,7 @@ async def test_an_answer_that_names_one_of_ours_makes_nobody(scene: Provisioning
     assert scene.there()["bob@acme.example"]["far_id"] is None
 
 
-async def test_members_of_others_and_people_who_are_no_members_do_not_go(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_members_of_others_and_people_who_are_no_members_do_not_go(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("eve@globex.example", tenant=scene.globex)
     user = scene.user(scene.shop, email="user@elsewhere.example")
     scene.people.change(
@@ -218,7 +218,7 @@ async def test_members_of_others_and_people_who_are_no_members_do_not_go(scene: 
     assert far.active() == {scene.boss.email}
 
 
-async def test_a_listed_member_goes_without_their_own_profile(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_listed_member_goes_without_their_own_profile(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example", listed=True, given_name="Augusta", name="Countess")
     scene.people.change(
         "insert into provisioned_users (org_id, user_id, given_name, is_member, created_at, updated_at)"
@@ -243,7 +243,7 @@ async def test_a_listed_member_goes_without_their_own_profile(scene: Provisionin
     assert (there["name"], there["displayName"]) == ({"givenName": "Augusta"}, "Countess")
 
 
-async def test_only_those_who_are_assigned_or_chosen_go(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_only_those_who_are_assigned_or_chosen_go(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example")
     scene.member("bob@acme.example")
     team = scene.postern.foundation.ids.new()
@@ -279,7 +279,7 @@ async def test_only_those_who_are_assigned_or_chosen_go(scene: ProvisioningScene
     assert far.active() == {"ada@acme.example", "bob@acme.example"}
 
 
-async def test_a_lock_counts_for_own_memberships_alone(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_lock_counts_for_own_memberships_alone(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     people = {name: scene.member(f"{name}@acme.example", listed=name == "listed") for name in ("own", "listed", "platform", "directory")}
     for number in range(20):
         scene.member(f"p{number}@acme.example")

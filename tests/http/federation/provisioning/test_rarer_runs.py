@@ -11,8 +11,8 @@ from psycopg.types.json import Jsonb
 from core.domain.federation.provisioning.runs import PROVISIONING_LEASE
 from core.frozen import replace
 from core.usecases.federation.provisioning.keeping import ProvisioningKeeping
-from ops.stand_ins.fake_far_side import FakeFarSide, FarAnswer
-from ops.stand_ins.far_dialects import AWS_BEFORE
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem, RemoteAnswer
+from ops.stand_ins.remote_dialects import AWS_BEFORE
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.http.people import Person
 from tests.usecases.set_clock import SetClock
@@ -59,8 +59,8 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def refusing(method: str) -> Callable[[Any], FarAnswer | None]:
-    return lambda request: FarAnswer(400, {"scimType": "mutability", "detail": "not here"}) if request.method == method else None
+def refusing(method: str) -> Callable[[Any], RemoteAnswer | None]:
+    return lambda request: RemoteAnswer(400, {"scimType": "mutability", "detail": "not here"}) if request.method == method else None
 
 
 async def test_whoever_has_room_for_more_tells_how_connections_stand(scene: ProvisioningScene) -> None:
@@ -75,7 +75,7 @@ async def test_whoever_has_room_for_more_tells_how_connections_stand(scene: Prov
     assert metrics.told == [(0, 1)]
 
 
-async def test_a_plan_leaves_out_whoever_has_no_name_there(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_plan_leaves_out_whoever_has_no_name_there(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example", name="Countess")
     scene.member("bob@acme.example")
     scene.active(agreed=False, mapping=Jsonb([{"attribute": "userName", "source": "name"}]))
@@ -94,7 +94,7 @@ async def test_a_plan_leaves_out_whoever_has_no_name_there(scene: ProvisioningSc
     assert (far.everybody(), scene.there()) == ([], {})
 
 
-async def test_a_plan_with_other_settings_names_those_who_would_change(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_plan_with_other_settings_names_those_who_would_change(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada, _ = await crowd(scene, 2)
     scene.people.change("update users set given_name = 'Ada' where id = %s", ada.user)
     scene.people.change(_OTHER_SETTINGS)
@@ -111,7 +111,7 @@ async def test_a_plan_with_other_settings_names_those_who_would_change(scene: Pr
     assert there["name"] == {"givenName": "Ada"}
 
 
-async def test_a_plan_by_which_nothing_would_change_names_nobody(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_plan_by_which_nothing_would_change_names_nobody(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """Everybody is looked at in several pages, and there is nothing to write of the second one."""
     await crowd(scene, 20)
     scene.people.change(_OTHER_SETTINGS)
@@ -125,7 +125,7 @@ async def test_a_plan_by_which_nothing_would_change_names_nobody(scene: Provisio
     ]
 
 
-async def test_a_plan_asks_for_each_where_nobody_is_listed(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_plan_asks_for_each_where_nobody_is_listed(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     far.dialect = AWS_BEFORE
     scene.member("ada@acme.example")
     theirs = far.add("bob@acme.example")
@@ -138,7 +138,7 @@ async def test_a_plan_asks_for_each_where_nobody_is_listed(scene: ProvisioningSc
     assert (far.writes(), scene.there()) == ([], {})
 
 
-async def test_a_plan_leaves_out_whom_it_may_not_match(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_plan_leaves_out_whom_it_may_not_match(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example")
     scene.member("bob@acme.example")
     scene.member("ceo@acme.example", listed=True, proved=False)
@@ -160,7 +160,9 @@ async def test_a_plan_leaves_out_whom_it_may_not_match(scene: ProvisioningScene,
     assert far.everybody() == before
 
 
-async def test_whoever_may_not_be_deleted_there_is_nobody_and_is_tried_again_in_a_day(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_may_not_be_deleted_there_is_nobody_and_is_tried_again_in_a_day(
+    scene: ProvisioningScene, far: FakeRemoteSystem
+) -> None:
     ada, _ = await crowd(scene, 2)
     far_id = scene.there()[ada.email]["far_id"]
     scene.people.change("delete from relations where user_id = %s", ada.user)
@@ -187,7 +189,7 @@ async def test_whoever_may_not_be_deleted_there_is_nobody_and_is_tried_again_in_
     ids=["in time", "too late"],
 )
 async def test_the_word_of_an_owner_counts_for_two_days(
-    scene: ProvisioningScene, far: FakeFarSide, later: timedelta, told: tuple[str, int, int]
+    scene: ProvisioningScene, far: FakeRemoteSystem, later: timedelta, told: tuple[str, int, int]
 ) -> None:
     people = await crowd(scene, 20)
     for one in people[:7]:
@@ -202,11 +204,11 @@ async def test_the_word_of_an_owner_counts_for_two_days(
     assert scene.people.rows("select agreed_run from provisioning_connections") == [{"agreed_run": None}]
 
 
-async def test_ends_that_the_other_system_is_away_for_are_done_later(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_ends_that_the_other_system_is_away_for_are_done_later(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada, *_ = await crowd(scene, 3)
     scene.leaves(ada)
     # It lists everybody, and then takes the token no more.
-    far.answers = lambda request: FarAnswer(401, {"detail": "gone"}) if request.path.startswith("/scim/v2/Users/") else None
+    far.answers = lambda request: RemoteAnswer(401, {"detail": "gone"}) if request.path.startswith("/scim/v2/Users/") else None
     run = await scene.step()
     assert (run["state"], run["why"], scene.counts(run)) == ("failed", "credentials", {"unchanged": 3})
     assert (ada.email in far.active(), scene.there()[ada.email]["active"]) == (True, True)
@@ -215,7 +217,7 @@ async def test_ends_that_the_other_system_is_away_for_are_done_later(scene: Prov
     assert (ada.email in far.active(), scene.there()[ada.email]["active"]) == (False, False)
 
 
-async def test_a_connection_that_cannot_end_somebody_stays_and_tries_again(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_connection_that_cannot_end_somebody_stays_and_tries_again(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada, *_ = await crowd(scene, 3)
     scene.people.change("update provisioning_connections set state = 'ending'")
     far.refuses = {ada.email: (400, "mutability", "the last administrator stays")}
@@ -237,7 +239,7 @@ async def test_a_connection_that_cannot_end_somebody_stays_and_tries_again(scene
 
 @pytest.mark.parametrize(("lasts", "sent_at_once"), [(1, {"ada", "bob"}), (6, {"ada"})], ids=["short", "longer than the lease"])
 async def test_single_changes_make_room_after_a_lease(
-    scene: ProvisioningScene, far: FakeFarSide, lasts: int, sent_at_once: set[str]
+    scene: ProvisioningScene, far: FakeRemoteSystem, lasts: int, sent_at_once: set[str]
 ) -> None:
     """Whoever is marked while changes are sent goes with them, unless they last so long that others have a turn first."""
     await crowd(scene, 12)
@@ -263,7 +265,7 @@ async def test_single_changes_make_room_after_a_lease(
 
 @pytest.mark.parametrize(("seconds", "writes"), [(19, 4), (21, 0)])
 async def test_whoever_has_read_for_long_looks_at_the_lease_before_sending(
-    scene: ProvisioningScene, far: FakeFarSide, seconds: int, writes: int
+    scene: ProvisioningScene, far: FakeRemoteSystem, seconds: int, writes: int
 ) -> None:
     """The organization is suspended while the list is read: what was held lately is believed, and nothing else."""
     for number in range(3):
@@ -282,7 +284,7 @@ async def test_whoever_has_read_for_long_looks_at_the_lease_before_sending(
     assert scene.there() == {}, "whoever has lost the connection writes nothing"
 
 
-async def test_a_slow_run_keeps_its_lease(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_slow_run_keeps_its_lease(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for number in range(24):
         scene.member(f"p{number}@acme.example")
     scene.active()

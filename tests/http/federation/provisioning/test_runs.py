@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.http.client import refused
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
@@ -17,7 +17,7 @@ async def planned(scene: ProvisioningScene) -> dict[str, Any]:
     return dict(plan)
 
 
-async def test_an_owner_lets_a_plan_go_on_by_its_digest(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_an_owner_lets_a_plan_go_on_by_its_digest(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.member("ada@acme.example")
     plan = await planned(scene)
     assert (plan["kind"], plan["state"], plan["made"]) == ("plan", "waiting", 2)
@@ -54,7 +54,7 @@ async def test_a_plan_of_other_settings_or_of_yesterday_is_not_let_go_on(scene: 
     assert (await scene.request("POST", go_on, {"digest": plan["digest"]})).status == 409
 
 
-async def test_a_plan_is_not_let_go_on_while_a_draft_of_other_settings_stands(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_plan_is_not_let_go_on_while_a_draft_of_other_settings_stands(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     body = {"base_url": far.url, "token": far.token}
     (await scene.request("PUT", PATH, body)).ok()
     drafted = (await scene.request("GET", PATH)).ok()
@@ -86,7 +86,7 @@ async def test_after_a_plan_that_was_left_nothing_goes_by_itself(scene: Provisio
     assert len(await scene.keeping.claim_due(10)) == 1
 
 
-async def test_members_who_manage_integrations_read_and_try_again(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_members_who_manage_integrations_read_and_try_again(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example")
     far.refuses = {"ada@acme.example": (400, "invalidValue", "no such thing")}
     scene.active()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.http.postbox import Postbox
 
@@ -21,7 +21,9 @@ def leave(scene: ProvisioningScene, *numbers: int) -> None:
         scene.people.change("delete from memberships using users where users.id = user_id and users.email = %s", f"p{one}@acme.example")
 
 
-async def test_the_first_run_is_a_plan_that_does_nothing_until_an_owner_lets_it_go_on(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_the_first_run_is_a_plan_that_does_nothing_until_an_owner_lets_it_go_on(
+    scene: ProvisioningScene, far: FakeRemoteSystem
+) -> None:
     scene.member("ada@acme.example")
     far.add("ada@acme.example")
     scene.active(agreed=False)
@@ -46,7 +48,7 @@ async def test_the_owner_hears_of_a_plan_that_waits_once(scene: ProvisioningScen
     assert [one.to for one in mails] == [scene.boss.email]
 
 
-async def test_too_many_ends_stop_until_an_owner_lets_them_go_on(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_too_many_ends_stop_until_an_owner_lets_them_go_on(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 20)
     leave(scene, *range(7))
     stop = await scene.step()
@@ -63,14 +65,14 @@ async def test_too_many_ends_stop_until_an_owner_lets_them_go_on(scene: Provisio
     assert "p7@acme.example" in far.active()
 
 
-async def test_everybody_at_once_stops(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_everybody_at_once_stops(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 3)
     scene.people.change("delete from memberships")
     assert (await scene.step())["held_back"] == 4
     assert len(far.active()) == 4
 
 
-async def test_single_changes_and_runs_count_together(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_single_changes_and_runs_count_together(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 20)
     for number in range(5):
         leave(scene, number)
@@ -91,7 +93,7 @@ async def test_single_changes_and_runs_count_together(scene: ProvisioningScene, 
     assert "p5@acme.example" not in far.active()
 
 
-async def test_a_stop_that_an_owner_leaves_asks_nobody_again(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_stop_that_an_owner_leaves_asks_nobody_again(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 20)
     leave(scene, *range(7))
     stop = await scene.step()
@@ -101,7 +103,7 @@ async def test_a_stop_that_an_owner_leaves_asks_nobody_again(scene: Provisioning
     assert len(far.active()) == 21
 
 
-async def test_whoever_comes_back_meanwhile_does_not_end(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_comes_back_meanwhile_does_not_end(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 20)
     leave(scene, *range(7))
     stop = await scene.step()
@@ -126,7 +128,7 @@ async def test_newcomers_make_no_room_for_ends(scene: ProvisioningScene) -> None
     assert (run["state"], run["made"], run["held_back"]) == ("waiting", 80, 7)
 
 
-async def test_newcomers_of_single_changes_make_no_room_either(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_newcomers_of_single_changes_make_no_room_either(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 20)
     for one in range(100, 200):
         scene.member(f"p{one}@acme.example")

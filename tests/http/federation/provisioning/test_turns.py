@@ -11,8 +11,8 @@ import trio
 from actors.foundation import Mailbox
 from actors.provisioner import Provisioner
 from core.domain.federation.provisioning.progress import LONGEST_RUN, LONGEST_TURN
-from ops.stand_ins.fake_far_side import Arrived, FakeFarSide, FarAnswer
-from ops.stand_ins.far_dialects import FarDialect
+from ops.stand_ins.fake_remote_system import Arrived, FakeRemoteSystem, RemoteAnswer
+from ops.stand_ins.remote_dialects import RemoteDialect
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.http.federation.provisioning.test_connections import PATH
 from tests.http.federation.provisioning.test_rarer_runs import crowd, now, run_at
@@ -30,10 +30,10 @@ def is_list(request: Arrived) -> bool:
     return request.method == "GET" and "startIndex" in request.query
 
 
-def takes(clock: SetClock, seconds: float, when: Callable[[Arrived], bool]) -> Callable[[Arrived], FarAnswer | None]:
+def takes(clock: SetClock, seconds: float, when: Callable[[Arrived], bool]) -> Callable[[Arrived], RemoteAnswer | None]:
     """Each such request takes so long, and is answered honestly."""
 
-    def answer(request: Arrived) -> FarAnswer | None:
+    def answer(request: Arrived) -> RemoteAnswer | None:
         if when(request):
             clock.at += timedelta(seconds=seconds)
         return None
@@ -53,10 +53,10 @@ async def turns(scene: ProvisioningScene, clock: SetClock) -> tuple[dict[str, An
     return run, number
 
 
-async def test_two_slow_systems_of_one_tenant_leave_a_place_to_others(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_two_slow_systems_of_one_tenant_leave_a_place_to_others(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     goes_on = threading.Event()
 
-    def answers_late(request: Arrived) -> FarAnswer | None:
+    def answers_late(request: Arrived) -> RemoteAnswer | None:
         if is_list(request):
             goes_on.wait()
         return None
@@ -64,7 +64,7 @@ async def test_two_slow_systems_of_one_tenant_leave_a_place_to_others(scene: Pro
     far.answers = answers_late
     scene.active(service=scene.shop)
     scene.active(service=scene.app)
-    with FakeFarSide(token=far.token) as theirs:
+    with FakeRemoteSystem(token=far.token) as theirs:
         provisioner = Provisioner(scene.keeping, Mailbox(), metrics=scene.keeping.metrics, spread=lambda: 0.0, interval=0.1)
         try:
             with trio.fail_after(PATIENCE):
@@ -111,8 +111,8 @@ async def test_of_a_tenant_one_connection_is_under_way(scene: ProvisioningScene)
     assert len(await scene.keeping.claim_due(10)) == 2
 
 
-async def test_a_list_goes_on_from_where_it_was(scene: ProvisioningScene, far: FakeFarSide) -> None:
-    far.dialect = FarDialect(longest_page=3)
+async def test_a_list_goes_on_from_where_it_was(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
+    far.dialect = RemoteDialect(longest_page=3)
     theirs = [far.add(f"p{number}@acme.example") for number in range(6)]
     for number in range(8):
         scene.member(f"p{number}@acme.example")
@@ -131,8 +131,8 @@ async def test_a_list_goes_on_from_where_it_was(scene: ProvisioningScene, far: F
     assert scene.counts(await scene.step()) == {"unchanged": 9}
 
 
-async def test_a_plan_of_several_turns_is_that_of_one(scene: ProvisioningScene, far: FakeFarSide) -> None:
-    far.dialect = FarDialect(longest_page=2)
+async def test_a_plan_of_several_turns_is_that_of_one(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
+    far.dialect = RemoteDialect(longest_page=2)
     for number in range(20):
         scene.member(f"p{number}@acme.example")
     for number in (1, 5, 9):
@@ -147,7 +147,7 @@ async def test_a_plan_of_several_turns_is_that_of_one(scene: ProvisioningScene, 
     assert far.writes() == []
 
 
-async def test_whoever_was_sent_is_not_counted_twice(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_was_sent_is_not_counted_twice(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for number in range(31):
         scene.member(f"p{number:02}@acme.example")
     scene.active()
@@ -160,7 +160,7 @@ async def test_whoever_was_sent_is_not_counted_twice(scene: ProvisioningScene, f
     assert (len(far.everybody()), far.doubles()) == (32, [])
 
 
-async def test_ends_go_on_too(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_ends_go_on_too(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     people = await crowd(scene, 20)
     for one in people[:12]:
         scene.leaves(one)
@@ -176,7 +176,7 @@ async def test_ends_go_on_too(scene: ProvisioningScene, far: FakeFarSide) -> Non
     assert len(far.active()) == 9
 
 
-async def test_a_connection_ends_everybody_in_turns(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_connection_ends_everybody_in_turns(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     people = await crowd(scene, 40)
     scene.people.change("update provisioning_connections set state = 'ending', whole_due_at = null")
     far.refuses = {one.email: (400, "mutability", "stays") for one in people[:3]}
@@ -194,7 +194,7 @@ async def test_a_connection_ends_everybody_in_turns(scene: ProvisioningScene, fa
     assert (far.active(), scene.people.rows("select from provisioning_connections")) == (set(), [])
 
 
-async def test_single_changes_go_on_too(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_single_changes_go_on_too(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 2)
     for number in range(25):
         scene.member(f"new{number:02}@acme.example")
@@ -209,17 +209,17 @@ async def test_single_changes_go_on_too(scene: ProvisioningScene, far: FakeFarSi
     assert (len(far.active()), far.doubles()) == (28, [])
 
 
-async def test_a_run_of_more_than_an_hour_fails(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_run_of_more_than_an_hour_fails(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """Its list has one person a page, and another one each time."""
     scene.active()
     clock = SetClock(now())
 
-    def endless(request: Arrived) -> FarAnswer | None:
+    def endless(request: Arrived) -> RemoteAnswer | None:
         if not is_list(request):
             return None
         clock.at += LONGEST_TURN
         start = request.query["startIndex"]
-        return FarAnswer(200, {"totalResults": 10**9, "Resources": [{"id": f"x{start}", "userName": f"x{start}@elsewhere.example"}]})
+        return RemoteAnswer(200, {"totalResults": 10**9, "Resources": [{"id": f"x{start}", "userName": f"x{start}@elsewhere.example"}]})
 
     far.answers = endless
     run, number = await run_at(scene, clock), 1
@@ -239,15 +239,15 @@ async def test_a_run_of_more_than_an_hour_fails(scene: ProvisioningScene, far: F
     assert scene.people.rows("select state, stopped_why from provisioning_connections") == [{"state": "stopped", "stopped_why": "failing"}]
 
 
-async def test_nobody_rests_in_a_place_that_others_need(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_nobody_rests_in_a_place_that_others_need(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     scene.active()
     clock = SetClock(now())
     asked: list[Arrived] = []
 
-    def busy(request: Arrived) -> FarAnswer | None:
+    def busy(request: Arrived) -> RemoteAnswer | None:
         asked.append(request)
         clock.at += timedelta(seconds=80)
-        return FarAnswer(429, {}, {"retry-after": "45"}) if len(asked) == 1 else None
+        return RemoteAnswer(429, {}, {"retry-after": "45"}) if len(asked) == 1 else None
 
     far.answers = busy
     run = await run_at(scene, clock)
@@ -257,8 +257,8 @@ async def test_nobody_rests_in_a_place_that_others_need(scene: ProvisioningScene
 
 
 @pytest.mark.parametrize("act", ["disable", "draft"])
-async def test_whoever_stops_between_two_turns_ends_the_run(scene: ProvisioningScene, far: FakeFarSide, act: str) -> None:
-    far.dialect = FarDialect(longest_page=1)
+async def test_whoever_stops_between_two_turns_ends_the_run(scene: ProvisioningScene, far: FakeRemoteSystem, act: str) -> None:
+    far.dialect = RemoteDialect(longest_page=1)
     for number in range(4):
         far.add(f"p{number}@acme.example")
     scene.active()
@@ -274,8 +274,8 @@ async def test_whoever_stops_between_two_turns_ends_the_run(scene: ProvisioningS
     assert scene.people.rows(_KEPT) == []
 
 
-async def test_what_is_pressed_between_two_turns_is_done_afterwards(scene: ProvisioningScene, far: FakeFarSide) -> None:
-    far.dialect = FarDialect(longest_page=1)
+async def test_what_is_pressed_between_two_turns_is_done_afterwards(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
+    far.dialect = RemoteDialect(longest_page=1)
     for number in range(4):
         far.add(f"p{number}@acme.example")
     scene.active()
@@ -291,7 +291,7 @@ async def test_what_is_pressed_between_two_turns_is_done_afterwards(scene: Provi
     assert (await scene.step(whole=False))["id"] != run["id"]
 
 
-async def test_a_turn_that_was_killed_begins_the_run_anew(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_turn_that_was_killed_begins_the_run_anew(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     for number in range(31):
         scene.member(f"p{number:02}@acme.example")
     scene.active()

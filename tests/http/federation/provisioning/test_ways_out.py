@@ -10,8 +10,8 @@ import trio
 
 from core.frozen import replace
 from core.usecases.federation.provisioning.keeping import ProvisioningKeeping
-from ops.stand_ins.fake_far_side import FakeFarSide, FarAnswer
-from ops.stand_ins.far_dialects import FarDialect
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem, RemoteAnswer
+from ops.stand_ins.remote_dialects import RemoteDialect
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.http.federation.provisioning.test_rarer_runs import crowd
 from tests.http.postbox import Postbox
@@ -32,10 +32,12 @@ def settled(scene: ProvisioningScene, run: dict[str, Any], why: str) -> None:
 
 @pytest.mark.parametrize("kind", ["plan", "whole"])
 @pytest.mark.parametrize("status", [400, 404, 405, 410, 422, 501])
-async def test_a_list_that_is_refused_fails_with_the_status(scene: ProvisioningScene, far: FakeFarSide, status: int, kind: str) -> None:
+async def test_a_list_that_is_refused_fails_with_the_status(
+    scene: ProvisioningScene, far: FakeRemoteSystem, status: int, kind: str
+) -> None:
     """404 is what a mistyped address answers."""
     scene.active(agreed=kind == "whole")
-    far.answers = lambda _: FarAnswer(status, {"detail": "not here"})
+    far.answers = lambda _: RemoteAnswer(status, {"detail": "not here"})
     settled(scene, await scene.step(), f"status_{status}")
     rows = scene.people.rows("select method, path, status, said from provisioning_exchanges where has_failed")
     assert rows == [{"method": "GET", "path": "/Users?startIndex", "status": status, "said": "not here"}]
@@ -68,7 +70,7 @@ async def test_a_list_that_cannot_be_read_fails(scene: ProvisioningScene, body: 
 @contextmanager
 def raw(answers: dict[str, tuple[int, bytes]]) -> Iterator[str]:
     """A server that answers with these bytes, by method."""
-    with FakeFarSide() as inner:
+    with FakeRemoteSystem() as inner:
 
         def answer(stream: Any, method: str, *_: Any) -> bool:
             status, body = answers[method]
@@ -79,7 +81,7 @@ def raw(answers: dict[str, tuple[int, bytes]]) -> Iterator[str]:
         yield inner.url
 
 
-async def test_one_id_for_everybody_is_one_persons(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_one_id_for_everybody_is_one_persons(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """A system that answers each POST with the one that it has."""
     for number in range(25):
         scene.member(f"p{number:02}@acme.example")
@@ -102,7 +104,7 @@ def nobody_listens() -> Iterator[str]:
     yield f"http://127.0.0.1:{port}/scim/v2"
 
 
-async def test_a_system_that_takes_no_connection_fails_at_the_first_person(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_system_that_takes_no_connection_fails_at_the_first_person(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     await crowd(scene, 12)
     for name in ("ada", "bob"):
         scene.member(f"{name}@acme.example")
@@ -128,7 +130,7 @@ async def test_a_name_that_leads_nowhere_or_inside_fails_at_the_first_person(sce
     settled(scene, await scene.changed(), "name_not_found" if "nobody" in address else "address_not_allowed")
 
 
-async def test_nobody_ends_at_a_system_that_takes_no_connection(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_nobody_ends_at_a_system_that_takes_no_connection(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada, *_ = await crowd(scene, 12)
     scene.leaves(ada)
     with nobody_listens() as url:
@@ -140,9 +142,9 @@ async def test_nobody_ends_at_a_system_that_takes_no_connection(scene: Provision
     assert ada.email not in far.active()
 
 
-async def test_whoever_ignores_the_place_in_the_list_is_asked_for_each(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_whoever_ignores_the_place_in_the_list_is_asked_for_each(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """As SCIMMY 1.3.5 does: each page is the first one."""
-    far.dialect = FarDialect(longest_page=20, pages=False)
+    far.dialect = RemoteDialect(longest_page=20, pages=False)
     for number in range(30):
         far.add(f"p{number:02}@acme.example")
         scene.member(f"p{number:02}@acme.example")
@@ -162,10 +164,12 @@ async def test_whoever_ignores_the_place_in_the_list_is_asked_for_each(scene: Pr
 
 @pytest.mark.parametrize(
     "dialect",
-    [FarDialect(longest_page=20, pages=False, filters=frozenset()), FarDialect(longest_page=20, pages=False, ignores_filters=True)],
+    [RemoteDialect(longest_page=20, pages=False, filters=frozenset()), RemoteDialect(longest_page=20, pages=False, ignores_filters=True)],
     ids=["refuses filters", "ignores filters"],
 )
-async def test_whoever_takes_no_filters_either_makes_no_doubles(scene: ProvisioningScene, far: FakeFarSide, dialect: FarDialect) -> None:
+async def test_whoever_takes_no_filters_either_makes_no_doubles(
+    scene: ProvisioningScene, far: FakeRemoteSystem, dialect: RemoteDialect
+) -> None:
     far.dialect = dialect
     for number in range(30):
         far.add(f"p{number:02}@acme.example")
@@ -236,7 +240,7 @@ class _Stores:
         return getattr(self._uow, name)
 
 
-def prepared(scene: ProvisioningScene, far: FakeFarSide, kind: str) -> None:
+def prepared(scene: ProvisioningScene, far: FakeRemoteSystem, kind: str) -> None:
     """Somebody is to be made, matched, changed, ended and deleted."""
     scene.people.change("delete from provisioning_connections")
     scene.active(base_url=far.url, agreed=kind != "plan")
@@ -279,7 +283,7 @@ async def test_whatever_breaks_a_run_settles_it(scene: ProvisioningScene, kind: 
     scene.people.proved("dora@acme.example")
 
     async def carried_out(breaks: Breaks) -> Callable[[], dict[str, Any]]:
-        with FakeFarSide(token=scene.far.token) as far:
+        with FakeRemoteSystem(token=scene.far.token) as far:
             prepared(scene, far, kind)
             keeping = breaks.keeping(scene.keeping)
             (work,) = await scene.keeping.claim_due(1)
@@ -304,7 +308,7 @@ async def test_whatever_breaks_a_run_settles_it(scene: ProvisioningScene, kind: 
         assert [one["name"] for one in scene.told() if "provisioning" in one["name"]] == ["service.provisioning.failing"], place
 
 
-async def test_a_shutdown_settles_nothing(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_a_shutdown_settles_nothing(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     """The run is none that has failed: another process goes on when the lease ends."""
     scene.active()
     far.holds_behind = {1}

@@ -1,10 +1,10 @@
 """A look at everybody: people are made, matched, changed and ended in the other system."""
 
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
 
-async def test_everybody_arrives_changes_and_ends(scene: ProvisioningScene, far: FakeFarSide) -> None:
+async def test_everybody_arrives_changes_and_ends(scene: ProvisioningScene, far: FakeRemoteSystem) -> None:
     ada = scene.member("ada@acme.example", given_name="Ada", family_name="Lovelace")
     scene.member("bob@acme.example")
     scene.active()

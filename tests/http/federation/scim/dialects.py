@@ -597,7 +597,7 @@ _OUTWARDS: Final = """
 Postern also sends people to systems of others ([People there](guides/directories/people-there.md)). A preset says how a
 system differs. We have these facts from the public documents of Amazon Web Services and Slack, as they stood in November
 2026. **Neither was tried**: tests send people to servers of our own that behave as the documents say
-(`ops/stand_ins/far_dialects.py`), to `scim2-server` by other authors, and to another Postern.
+(`ops/stand_ins/remote_dialects.py`), to `scim2-server` by other authors, and to another Postern.
 
 | what | SCIM 2.0 | Postern | Slack | AWS IAM Identity Center |
 |---|---|---|---|---|

@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 
 from core.domain.federation.provisioning.connections import USUAL_MAPPING, ProvisioningDialect
-from core.domain.federation.provisioning.people import ACTIVE, EXTERNAL_ID, USER_NAME, FarIdentity, PlaceThere, SentPerson, WhyNotThere
+from core.domain.federation.provisioning.people import ACTIVE, EXTERNAL_ID, USER_NAME, PlaceThere, RemoteIdentity, SentPerson, WhyNotThere
 from core.domain.federation.provisioning.runs import DoneThere, ProvisioningWork
 from core.domain.identifiers import OrganizationId, ProvisioningConnectionId, ServiceId, UserId
 from core.domain.secrets import Secret
 from core.frozen import replace
 from core.usecases.federation.provisioning.sending import PeopleSender
-from ports.federation.provisioning_runs import FarFailed, FarFault, FarOtherId, FarPerson, FarRefused, FarSite, KnownThere
+from ports.federation.provisioning_runs import KnownThere, RemoteFailed, RemoteFault, RemoteOtherId, RemoteRefused, RemoteSite, RemoteUser
 from tests.domain.federation.provisioning.outward import outward
 
 ADA: Final = UserId(UUID(int=1))
@@ -47,7 +47,7 @@ WORK: Final = ProvisioningWork(
 SENT: Final = SentPerson(user=ADA, far_id="a", digest=b"", is_active=True, place=PlaceThere.SENT)
 
 
-class FarMemory:
+class RemoteMemory:
     """People of another system, which fails at these calls."""
 
     def __init__(self) -> None:
@@ -62,38 +62,38 @@ class FarMemory:
         if failing := self.fails.get(name):
             raise failing.pop(0)
 
-    def _person(self, far_id: str) -> FarPerson:
+    def _person(self, far_id: str) -> RemoteUser:
         resource = self.people[far_id]
-        identity = FarIdentity(
+        identity = RemoteIdentity(
             far_id=far_id,
             external_id=resource.get(EXTERNAL_ID),
             user_name=resource.get(USER_NAME),
             is_active=resource.get(ACTIVE, True),
         )
-        return FarPerson(identity, resource)
+        return RemoteUser(identity, resource)
 
-    async def find(self, _site: FarSite, attribute: str, value: str) -> Sequence[FarPerson]:
+    async def find(self, _site: RemoteSite, attribute: str, value: str) -> Sequence[RemoteUser]:
         self._called("find")
         return [self._person(one) for one, found in self.people.items() if found.get(attribute) == value and one not in self.hides]
 
-    async def read(self, _site: FarSite, far_id: str) -> FarPerson | None:
+    async def read(self, _site: RemoteSite, far_id: str) -> RemoteUser | None:
         self._called("read")
         return self._person(far_id) if far_id in self.people else None
 
-    async def make(self, _site: FarSite, resource: Mapping[str, Any]) -> FarPerson:
+    async def make(self, _site: RemoteSite, resource: Mapping[str, Any]) -> RemoteUser:
         self._called("make")
         if any(one[USER_NAME] == resource[USER_NAME] for one in self.people.values()):
             self.hides.clear()
-            raise FarRefused(409, "uniqueness")
+            raise RemoteRefused(409, "uniqueness")
         far_id = f"made-{len(self.people)}"
         self.people[far_id] = dict(resource)
         return self._person(far_id)
 
-    async def change(self, _site: FarSite, theirs: FarPerson, wanted: Mapping[str, Any], names: Sequence[str]) -> None:
+    async def change(self, _site: RemoteSite, theirs: RemoteUser, wanted: Mapping[str, Any], names: Sequence[str]) -> None:
         self._called("change")
         self.people[theirs.identity.far_id].update({name: wanted[name] for name in names})
 
-    async def delete(self, _site: FarSite, far_id: str) -> bool:
+    async def delete(self, _site: RemoteSite, far_id: str) -> bool:
         self._called("delete")
         if self.deletes:
             self.people.pop(far_id, None)
@@ -126,11 +126,11 @@ class KnownPeople:
 
 class SendingScene:
     def __init__(self, dialect: ProvisioningDialect = WORK.dialect) -> None:
-        self.far, self.known, self.pace = FarMemory(), KnownPeople(), Rested()
+        self.far, self.known, self.pace = RemoteMemory(), KnownPeople(), Rested()
         far: Any = self.far
         people: Any = self.known
         secrets: Any = None
-        site = FarSite(WORK.base_url, Secret("token"), dialect, lambda _: None)
+        site = RemoteSite(WORK.base_url, Secret("token"), dialect, lambda _: None)
         self.sender = PeopleSender(WORK, far, site, people=people, secrets=secrets, pace=self.pace, issuer="https://id.example.org")
 
 
@@ -160,12 +160,12 @@ async def test_whoever_was_made_there_meanwhile_as_somebody_elses_is_left_out(sc
 
 
 async def test_a_busy_system_is_asked_five_times_and_then_rests(scene: SendingScene) -> None:
-    busy: list[Exception] = [FarFailed(FarFault.THROTTLED, timedelta(seconds=seconds)) for seconds in (0, 1, 2, 3, 4)]
+    busy: list[Exception] = [RemoteFailed(RemoteFault.THROTTLED, timedelta(seconds=seconds)) for seconds in (0, 1, 2, 3, 4)]
     scene.far.fails["find"] = list(busy)
     person = outward()
-    with pytest.raises(FarFailed) as failed:
+    with pytest.raises(RemoteFailed) as failed:
         await scene.sender.send(person, scene.sender.wanted(person), ())
-    assert (failed.value.fault, failed.value.retry_after) == (FarFault.THROTTLED, timedelta(seconds=60))
+    assert (failed.value.fault, failed.value.retry_after) == (RemoteFault.THROTTLED, timedelta(seconds=60))
     assert scene.pace.seconds == [0.1, 1, 2, 3, 4]
     assert scene.far.calls == ["find"] * 5
     # Once it answers, it is asked on.
@@ -176,10 +176,10 @@ async def test_a_busy_system_is_asked_five_times_and_then_rests(scene: SendingSc
 @pytest.mark.parametrize(
     ("call", "failure", "why"),
     [
-        ("read", FarOtherId(), WhyNotThere.OTHER_ID),
-        ("read", FarRefused(403, None), "status_403"),
-        ("change", FarRefused(400, "mutability"), "mutability"),
-        ("read", FarFailed(FarFault.SERVER_ERROR), WhyNotThere.NO_ANSWER),
+        ("read", RemoteOtherId(), WhyNotThere.OTHER_ID),
+        ("read", RemoteRefused(403, None), "status_403"),
+        ("change", RemoteRefused(400, "mutability"), "mutability"),
+        ("read", RemoteFailed(RemoteFault.SERVER_ERROR), WhyNotThere.NO_ANSWER),
     ],
 )
 async def test_an_end_that_fails_is_tried_again(scene: SendingScene, call: str, failure: Exception, why: str) -> None:
@@ -194,15 +194,15 @@ async def test_an_end_that_fails_is_tried_again(scene: SendingScene, call: str, 
     assert scene.far.people["a"][ACTIVE] is False
 
 
-@pytest.mark.parametrize("fault", [FarFault.CREDENTIALS, FarFault.SERVER_ERROR])
-async def test_no_more_people_end_at_a_system_that_is_away(scene: SendingScene, fault: FarFault) -> None:
+@pytest.mark.parametrize("fault", [RemoteFault.CREDENTIALS, RemoteFault.SERVER_ERROR])
+async def test_no_more_people_end_at_a_system_that_is_away(scene: SendingScene, fault: RemoteFault) -> None:
     """At once for what concerns everybody, and otherwise after five people without an answer."""
     scene.far.people["a"] = {USER_NAME: "ada@example.org", EXTERNAL_ID: str(ADA), ACTIVE: True}
-    scene.far.fails["read"] = [FarFailed(fault) for _ in range(5)]
+    scene.far.fails["read"] = [RemoteFailed(fault) for _ in range(5)]
     person = outward(is_member=False, sent=SENT)
-    for _ in range(0 if fault is FarFault.CREDENTIALS else 4):
+    for _ in range(0 if fault is RemoteFault.CREDENTIALS else 4):
         assert (await scene.sender.end(person)).sent.why == WhyNotThere.NO_ANSWER
-    with pytest.raises(FarFailed, match=str(fault)):
+    with pytest.raises(RemoteFailed, match=str(fault)):
         await scene.sender.end(person)
 
 

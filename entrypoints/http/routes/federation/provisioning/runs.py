@@ -29,7 +29,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Id, OrganizationPath, ServicePath, SlugOfService, UserUuid, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
-from ports.federation.provisioning_runs import FarExchange, ListedThere
+from ports.federation.provisioning_runs import ListedThere, RemoteExchange
 
 _TAGS = ("provisioning",)
 _DIGEST: Final = "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"
@@ -367,4 +367,4 @@ _run = shown(ProvisioningRun, ProvisioningRunRecord, digest=lambda run: None if 
 _person = shown(ProvisioningRunPerson, ProvisioningRunPersonRecord)
 _there = shown(ListedThere, PersonThereRecord)
 _system = shown(ListedThere, PersonsSystemRecord)
-_exchange = shown(FarExchange, FarExchangeRecord)
+_exchange = shown(RemoteExchange, FarExchangeRecord)

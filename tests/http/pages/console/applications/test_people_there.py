@@ -8,19 +8,19 @@ import pytest
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.organization.applications.people_there import fault_words
-from ops.stand_ins.fake_far_side import FakeFarSide
-from ports.federation.provisioning_runs import INTERRUPTED, FarFault
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
+from ports.federation.provisioning_runs import INTERRUPTED, RemoteFault
 from ports.outbound import Failure
 from tests.http.pages.console.conftest import ConsoleScene
 
 
 @pytest.fixture
-def far() -> Iterator[FakeFarSide]:
-    with FakeFarSide() as made:
+def far() -> Iterator[FakeRemoteSystem]:
+    with FakeRemoteSystem() as made:
         yield made
 
 
-async def drafted(console: ConsoleScene, billing: str, far: FakeFarSide) -> str:
+async def drafted(console: ConsoleScene, billing: str, far: FakeRemoteSystem) -> str:
     console.log.remember(far.token)
     at = f"{billing}/people-there"
     await console.at(at)
@@ -28,7 +28,7 @@ async def drafted(console: ConsoleScene, billing: str, far: FakeFarSide) -> str:
     return at
 
 
-async def test_what_is_sent_is_chosen_row_by_row(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+async def test_what_is_sent_is_chosen_row_by_row(console: ConsoleScene, billing: str, far: FakeRemoteSystem) -> None:
     at = await drafted(console, billing, far)
     assert "name.familyName" in console.tab.page.text
     rows = ["userName", "address", "", "title", "constant", "Friend"]
@@ -52,7 +52,7 @@ async def test_what_is_sent_is_chosen_row_by_row(console: ConsoleScene, billing:
     assert [one["attribute"] for one in kept["mapping"]] == ["userName", "nickName", "title"]
 
 
-async def test_a_person_s_page_says_where_they_were_sent(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+async def test_a_person_s_page_says_where_they_were_sent(console: ConsoleScene, billing: str, far: FakeRemoteSystem) -> None:
     person = f"/people/{console.ada.user}"
     assert "Accounts in other systems" not in (await console.at(person)).page.text
     at = await drafted(console, billing, far)
@@ -78,7 +78,7 @@ async def step(console: ConsoleScene) -> None:
         await keeping.run(work)
 
 
-async def test_an_owner_connects_and_people_arrive(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+async def test_an_owner_connects_and_people_arrive(console: ConsoleScene, billing: str, far: FakeRemoteSystem) -> None:
     assert f"/ui/o/acme{billing}/people-there" in (await console.at(f"{billing}/access")).page.links
     tab = await console.at(f"{billing}/people-there")
     assert "Provisioning is not set up" in tab.page.text
@@ -103,7 +103,7 @@ async def test_an_owner_connects_and_people_arrive(console: ConsoleScene, billin
     assert "POST /Users" in (await console.at(f"{at}/requests")).page.text
 
 
-async def test_an_owner_ticks_a_box_of_its_own_to_take_accounts_over(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+async def test_an_owner_ticks_a_box_of_its_own_to_take_accounts_over(console: ConsoleScene, billing: str, far: FakeRemoteSystem) -> None:
     at = await drafted(console, billing, far)
     theirs = far.add(console.ada.email, externalId="00u1a2b3c4", displayName="Ada of the other provider")
     await console.at(f"{at}/activate")
@@ -128,7 +128,7 @@ async def test_an_owner_ticks_a_box_of_its_own_to_take_accounts_over(console: Co
     assert (there["id"], there["externalId"]) == (theirs["id"], str(console.ada.user))
 
 
-async def test_a_plan_without_such_accounts_has_no_box(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+async def test_a_plan_without_such_accounts_has_no_box(console: ConsoleScene, billing: str, far: FakeRemoteSystem) -> None:
     at = await drafted(console, billing, far)
     await console.at(f"{at}/activate")
     await console.submit(f"{at}/activate")
@@ -140,7 +140,7 @@ async def test_a_plan_without_such_accounts_has_no_box(console: ConsoleScene, bi
     assert console.people.rows("select state, adopts from provisioning_runs") == [{"state": "agreed", "adopts": False}]
 
 
-async def test_an_address_inside_is_refused_at_the_form(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+async def test_an_address_inside_is_refused_at_the_form(console: ConsoleScene, billing: str, far: FakeRemoteSystem) -> None:
     at = f"{billing}/people-there"
     console.log.remember(far.token)
     await console.at(at)
@@ -151,7 +151,7 @@ async def test_an_address_inside_is_refused_at_the_form(console: ConsoleScene, b
 
 
 @pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
-@pytest.mark.parametrize("code", sorted({*FarFault, *Failure, INTERRUPTED}))
+@pytest.mark.parametrize("code", sorted({*RemoteFault, *Failure, INTERRUPTED}))
 def test_each_reason_why_a_run_failed_has_words(code: str, language: Language) -> None:
     words = fault_words(SimpleNamespace(why=code), shipped_pages().text(language))
     assert words.endswith((".", ":"))

@@ -55,7 +55,7 @@ from entrypoints.http.routes.federation.provisioning.runs import (
     retry_person_there,
 )
 from entrypoints.http.routes.tenancy.teams import list_teams
-from ports.federation.provisioning_runs import INTERRUPTED, FarFault
+from ports.federation.provisioning_runs import INTERRUPTED, RemoteFault
 from ports.outbound import Failure
 from ports.texts import Text
 
@@ -95,7 +95,7 @@ def _why(one: Any, text: Text) -> str:
 
 
 # Of a run. A status is that of the list, and where nothing is at the address, the address is what is wrong.
-FAULTS: Final = frozenset((*FarFault, *Failure, INTERRUPTED))
+FAULTS: Final = frozenset((*RemoteFault, *Failure, INTERRUPTED))
 _NOTHING_THERE: Final = frozenset({"400", "404", "405", "410"})
 
 

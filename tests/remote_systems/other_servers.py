@@ -27,7 +27,7 @@ TOKEN: Final = "token-of-another-author-4c1d"
 
 
 @dataclass(frozen=True, slots=True)
-class OtherFarSide:
+class OtherRemoteSystem:
     """Whoever asks it, asks by its own interface."""
 
     url: str
@@ -63,31 +63,31 @@ class OtherFarSide:
 
 
 @contextmanager
-def another_authors_server() -> Iterator[OtherFarSide]:
+def another_authors_server() -> Iterator[OtherRemoteSystem]:
     """`scim2-server` of the registry, in a process of its own."""
     port = free_port()
     command = [str(Path(sys.executable).with_name("scim2-server")), "--port", str(port), "--bearer-token", TOKEN]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            far_side = OtherFarSide(f"http://127.0.0.1:{port}/v2", TOKEN)
-            _until_it_answers(far_side, process)
-            yield far_side
+            remote_system = OtherRemoteSystem(f"http://127.0.0.1:{port}/v2", TOKEN)
+            _until_it_answers(remote_system, process)
+            yield remote_system
         finally:
             process.kill()
 
 
-def _until_it_answers(far_side: OtherFarSide, process: "subprocess.Popen[bytes]") -> None:
+def _until_it_answers(remote_system: OtherRemoteSystem, process: "subprocess.Popen[bytes]") -> None:
     pause = threading.Event()
     while True:
         with suppress(OSError):
-            far_side.ask("/ServiceProviderConfig")
+            remote_system.ask("/ServiceProviderConfig")
             return
         assert process.poll() is None, "the server has ended"
         pause.wait(0.05)
 
 
 @dataclass(frozen=True, slots=True)
-class FarPostern:
+class RemotePostern:
     """A second installation, and an organization there whose people come from elsewhere."""
 
     postern: Postern
@@ -98,15 +98,15 @@ class FarPostern:
     url: str
     """Where its SCIM server answers."""
 
-    async def connected(self) -> OtherFarSide:
+    async def connected(self) -> OtherRemoteSystem:
         """Its owner makes a token for SCIM."""
         path = f"/api/organizations/{self.tenant.slug}/scim-tokens"
         made = await self.client.post(path, {"name": "Postern"}, token=await self.people.token(self.owner))
-        return OtherFarSide(self.url, made.ok()["token"])
+        return OtherRemoteSystem(self.url, made.ok()["token"])
 
 
 @asynccontextmanager
-async def another_postern(database_url: str, directory: Path, slug: str = "customer") -> AsyncIterator[FarPostern]:
+async def another_postern(database_url: str, directory: Path, slug: str = "customer") -> AsyncIterator[RemotePostern]:
     """Postern on a database of its own, at a port of its own."""
     async with postern_on(database_url, directory) as postern:
         await with_keys(postern)
@@ -117,4 +117,4 @@ async def another_postern(database_url: str, directory: Path, slug: str = "custo
             owner = tenants.join(people.add(f"owner@{slug}.example"), tenant, "owner")
             async with running(application) as server:
                 url = f"http://127.0.0.1:{server.port}/scim/v2"
-                yield FarPostern(postern, people, Client(application), tenant, owner, url)
+                yield RemotePostern(postern, people, Client(application), tenant, owner, url)

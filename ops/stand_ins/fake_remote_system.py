@@ -1,6 +1,6 @@
 """A SCIM server to which people are sent, in a thread: it keeps every request, and can be told to misbehave.
 
-`python -m ops.stand_ins.fake_far_side --token …` serves in a process of its own and writes its port. `GET /state` is for its starter.
+`python -m ops.stand_ins.fake_remote_system --token …` serves in a process of its own and writes its port. `GET /state` is for its starter.
 """
 
 import json
@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import trio
 
-from ops.stand_ins.far_dialects import DIALECTS, GENERIC, FarDialect
+from ops.stand_ins.remote_dialects import DIALECTS, GENERIC, RemoteDialect
 
 LONGEST_WAIT: Final = 60.0
 BASE: Final = "/scim/v2"
@@ -53,7 +53,7 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class FarAnswer:
+class RemoteAnswer:
     """`body` is what becomes JSON, or bytes that go as they are."""
 
     status: int
@@ -61,15 +61,15 @@ class FarAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class FarRefusal(Exception):
+class RemoteRefusal(Exception):
     def __init__(self, status: int, detail: str, kind: str | None = None) -> None:
         super().__init__(detail)
         said = {"schemas": [_ERROR], "status": str(status), "detail": detail}
-        self.answer = FarAnswer(status, said if kind is None else {**said, "scimType": kind})
+        self.answer = RemoteAnswer(status, said if kind is None else {**said, "scimType": kind})
 
 
-class FarDirectory:
-    """The people or the groups of the far side. They are found by id, by name and by external id without a walk through all."""
+class RemoteDirectory:
+    """The people or the groups of the remote system. They are found by id, by name and by external id without a walk through all."""
 
     def __init__(self) -> None:
         self.resources: dict[str, dict[str, Any]] = {}
@@ -106,10 +106,10 @@ def _listed(resource: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 @dataclass
-class FakeFarSide:
+class FakeRemoteSystem:
     """`token` is the bearer token that it takes. A test may change any switch while it serves."""
 
-    dialect: FarDialect = GENERIC
+    dialect: RemoteDialect = GENERIC
     token: str = "far-side-token-7a91c3"
     tls: ssl.SSLContext | None = None
     throttles_each: int = 0
@@ -136,7 +136,7 @@ class FakeFarSide:
     """Names, in small letters, whose writes are refused, with status, `scimType` and words."""
     echoes: bool = False
     """Refuses writes in words that repeat the request's credentials and body."""
-    answers: Callable[[Arrived], FarAnswer | None] | None = None
+    answers: Callable[[Arrived], RemoteAnswer | None] | None = None
     """Answers in place of the honest ones. None means the honest one."""
     delay: float = 0.0
     arrived: list[Arrived] = field(default_factory=list)
@@ -145,7 +145,7 @@ class FakeFarSide:
     """Bytes of a huge answer that were sent."""
 
     def __post_init__(self) -> None:
-        self.people, self.groups = FarDirectory(), FarDirectory()
+        self.people, self.groups = RemoteDirectory(), RemoteDirectory()
         self._changed = threading.Condition()
         self._next, self._writes = 1, 0
         self._held = threading.Event()
@@ -271,7 +271,7 @@ class FakeFarSide:
 
     def _answered(self, stream: socket.socket, method: str, target: str, headers: Mapping[str, str], sent: bytes) -> bool:
         if target == "/state":
-            _send(stream, FarAnswer(200, self.state()))
+            _send(stream, RemoteAnswer(200, self.state()))
             return True
         request = Arrived(method, target, headers, _parsed(sent), time.monotonic())
         if self.delay:
@@ -289,7 +289,7 @@ class FakeFarSide:
         if self.is_huge:
             self._send_a_gigabyte(stream)
             return False
-        _send(stream, FarAnswer(500, {"detail": "an accident behind the work"}) if number in self.fails_behind else answer)
+        _send(stream, RemoteAnswer(500, {"detail": "an accident behind the work"}) if number in self.fails_behind else answer)
         return True
 
     def _send_a_gigabyte(self, stream: socket.socket) -> None:
@@ -299,7 +299,7 @@ class FakeFarSide:
             stream.sendall(piece)
             self.sent += len(piece)
 
-    def _one(self, request: Arrived) -> tuple[FarAnswer, int]:
+    def _one(self, request: Arrived) -> tuple[RemoteAnswer, int]:
         """The answer, and the number of the write, or 0."""
         if (said := self._said_first(request)) is not None:
             return said, 0
@@ -308,29 +308,29 @@ class FakeFarSide:
             self._writes += 1
             number = self._writes
         if number in self.fails_at:
-            return FarAnswer(500, {"detail": "an accident"}), number
+            return RemoteAnswer(500, {"detail": "an accident"}), number
         if number and self.echoes:
             said_back = f"{request.headers['authorization']} may not send {json.dumps(request.body)}"
-            return FarRefusal(400, said_back, "invalidValue").answer, number
+            return RemoteRefusal(400, said_back, "invalidValue").answer, number
         try:
             answer = self._handled(request)
-        except FarRefusal as refusal:
+        except RemoteRefusal as refusal:
             answer = refusal.answer
         return self._spoiled(request, answer), number
 
-    def _said_first(self, request: Arrived) -> FarAnswer | None:
+    def _said_first(self, request: Arrived) -> RemoteAnswer | None:
         """What is answered before anybody looks at what is asked."""
         if self.answers is not None and (said := self.answers(request)) is not None:
             return said
         if self.redirects_to:
-            return FarAnswer(307, None, {"location": self.redirects_to})
+            return RemoteAnswer(307, None, {"location": self.redirects_to})
         if request.headers.get("authorization") != f"Bearer {self.token}":
-            return FarRefusal(401, "the token is unknown").answer
+            return RemoteRefusal(401, "the token is unknown").answer
         if self.throttles_each and len(self.arrived) % self.throttles_each == 0:
-            return FarAnswer(429, {"detail": "too many"}, {"retry-after": self.retry_after})
+            return RemoteAnswer(429, {"detail": "too many"}, {"retry-after": self.retry_after})
         return None
 
-    def _spoiled(self, request: Arrived, answer: FarAnswer) -> FarAnswer:
+    def _spoiled(self, request: Arrived, answer: RemoteAnswer) -> RemoteAnswer:
         body = deepcopy(answer.body)
         if self.answers_id and request.method != "GET" and isinstance(body, dict) and "id" in body:
             body["id"] = self.answers_id
@@ -338,31 +338,31 @@ class FakeFarSide:
             for one in body.get("Resources", [body]):
                 if "userName" in one:
                     one["userName"] = one["userName"].swapcase()
-        return FarAnswer(answer.status, body, answer.headers)
+        return RemoteAnswer(answer.status, body, answer.headers)
 
     # What SCIM asks for.
 
-    def _handled(self, request: Arrived) -> FarAnswer:
+    def _handled(self, request: Arrived) -> RemoteAnswer:
         parts = request.path.removeprefix(BASE).strip("/").split("/")
         if not request.path.startswith(BASE):
-            raise FarRefusal(404, "nothing is here")
+            raise RemoteRefusal(404, "nothing is here")
         if parts == ["ServiceProviderConfig"]:
-            return FarAnswer(200, self._described())
+            return RemoteAnswer(200, self._described())
         if parts[0] not in {_PEOPLE, _GROUPS} or (parts[0] == _GROUPS and not self.dialect.groups):
-            raise FarRefusal(404, "nothing is here")
+            raise RemoteRefusal(404, "nothing is here")
         kept = self.people if parts[0] == _PEOPLE else self.groups
         if len(parts) == 1:
             return self._created(kept, request.body) if request.method == "POST" else self._found(kept, request.query)
         if (known := kept.resources.get(parts[1])) is None:
-            raise FarRefusal(404, "nobody has this id")
+            raise RemoteRefusal(404, "nobody has this id")
         if request.method == "GET":
-            return FarAnswer(200, known)
+            return RemoteAnswer(200, known)
         if request.method == "DELETE":
             return self._deleted(kept, known)
         if request.method == "PUT":
             return self._kept(kept, {**request.body, "id": known["id"]}, known)
         if request.method != "PATCH" or not self.dialect.patches:
-            raise FarRefusal(405 if request.method != "PATCH" else 501, "this method is not taken")
+            raise RemoteRefusal(405 if request.method != "PATCH" else 501, "this method is not taken")
         return self._kept(kept, self._patched(known, request.body), known)
 
     def _described(self) -> dict[str, Any]:
@@ -378,7 +378,7 @@ class FakeFarSide:
             "authenticationSchemes": [{"type": "oauthbearertoken", "name": "Token", "description": "A bearer token"}],
         }
 
-    def _found(self, kept: FarDirectory, query: Mapping[str, str]) -> FarAnswer:
+    def _found(self, kept: RemoteDirectory, query: Mapping[str, str]) -> RemoteAnswer:
         wanted = query.get("filter")
         if wanted is None or self.dialect.ignores_filters:
             found = list(kept.resources.values())
@@ -386,36 +386,36 @@ class FakeFarSide:
             compared = _FILTER.fullmatch(wanted)
             kind = "" if compared is None else compared[1].rpartition(":")[2].lower()
             if compared is None or kind not in self.dialect.filters:
-                raise FarRefusal(400, "this filter is not taken", "invalidFilter")
+                raise RemoteRefusal(400, "this filter is not taken", "invalidFilter")
             found = kept.named(kind, json.loads(compared[2]))
         if "cursor" in query and self.dialect.cursors:
             return self._by_cursor(found, query)
         start = max(int(query.get("startIndex", "1")), 1) if self.dialect.pages else 1
         page = found[start - 1 :][: min(int(query.get("count", self.dialect.longest_page)), self.dialect.longest_page)]
         listed = {"totalResults": len(found), "startIndex": start, "itemsPerPage": len(page), "Resources": page}
-        return FarAnswer(200, {"schemas": [_LIST], **listed})
+        return RemoteAnswer(200, {"schemas": [_LIST], **listed})
 
-    def _by_cursor(self, found: list[dict[str, Any]], query: Mapping[str, str]) -> FarAnswer:
+    def _by_cursor(self, found: list[dict[str, Any]], query: Mapping[str, str]) -> RemoteAnswer:
         """Cursors are a place and the number of the request that gave them, in an alphabet that has to be quoted."""
         now, start = len(self.arrived), 0
         if query["cursor"]:
             given = re.fullmatch(r"([0-9]+)/([0-9]+)=\+:", query["cursor"])
             if given is None:
-                raise FarRefusal(400, "this is no cursor", "invalidCursor")
+                raise RemoteRefusal(400, "this is no cursor", "invalidCursor")
             start = int(given[1])
             if now - int(given[2]) > self.dialect.cursor_lasts:
-                raise FarRefusal(400, "this cursor has expired", "expiredCursor")
+                raise RemoteRefusal(400, "this cursor has expired", "expiredCursor")
         count = min(int(query.get("count", self.dialect.longest_page)), self.dialect.longest_page)
         page, behind = found[start : start + count], start + count
         more = {"nextCursor": f"{behind}/{now}=+:"} if behind < len(found) else {}
-        return FarAnswer(200, {"schemas": [_LIST], "itemsPerPage": len(page), "Resources": page, **more})
+        return RemoteAnswer(200, {"schemas": [_LIST], "itemsPerPage": len(page), "Resources": page, **more})
 
-    def _created(self, kept: FarDirectory, body: Any) -> FarAnswer:
+    def _created(self, kept: RemoteDirectory, body: Any) -> RemoteAnswer:
         if not isinstance(body, dict):
-            raise FarRefusal(400, "no resource was sent", "invalidSyntax")
+            raise RemoteRefusal(400, "no resource was sent", "invalidSyntax")
         return self._kept(kept, {"active": True, **body, "id": None} if kept is self.people else {**body, "id": None}, None)
 
-    def _kept(self, kept: FarDirectory, resource: dict[str, Any], known: Mapping[str, Any] | None) -> FarAnswer:
+    def _kept(self, kept: RemoteDirectory, resource: dict[str, Any], known: Mapping[str, Any] | None) -> RemoteAnswer:
         if kept is self.people:
             self._check(resource, known)
             if self.dialect.handles:
@@ -423,36 +423,36 @@ class FakeFarSide:
             resource.pop("password", None)
         resource["id"] = self._new_id() if known is None else known["id"]
         kept.keep(resource)
-        return FarAnswer(201 if known is None else 200, resource)
+        return RemoteAnswer(201 if known is None else 200, resource)
 
     def _check(self, resource: Mapping[str, Any], known: Mapping[str, Any] | None) -> None:
         name = str(resource.get("userName", "")).lower()
         if name in self.refuses:
             status, kind, words = self.refuses[name]
-            raise FarRefusal(status, words, kind or None)
+            raise RemoteRefusal(status, words, kind or None)
         for path in self.dialect.required:
             first, _, second = path.partition(".")
             value = resource.get(first)
             if not (value.get(second) if second and isinstance(value, Mapping) else value):
-                raise FarRefusal(400, f"{path} is required", "invalidValue")
+                raise RemoteRefusal(400, f"{path} is required", "invalidValue")
         if unwanted := self.dialect.refused & resource.keys():
-            raise FarRefusal(400, f"{min(unwanted)} is not taken", "invalidValue")
+            raise RemoteRefusal(400, f"{min(unwanted)} is not taken", "invalidValue")
         if self.dialect.one_value and any(
             isinstance(value, list) and len(value) > 1 for key, value in resource.items() if key != "schemas"
         ):
-            raise FarRefusal(400, "one value is taken", "invalidValue")
+            raise RemoteRefusal(400, "one value is taken", "invalidValue")
         others = [one for one in self.people.named("username", name) if known is None or one["id"] != known["id"]]
         if name in self.taken or (others and not self.dialect.handles):
-            raise FarRefusal(409, "the name is taken", "uniqueness")
+            raise RemoteRefusal(409, "the name is taken", "uniqueness")
 
-    def _deleted(self, kept: FarDirectory, known: dict[str, Any]) -> FarAnswer:
+    def _deleted(self, kept: RemoteDirectory, known: dict[str, Any]) -> RemoteAnswer:
         if self.dialect.deletes == "refuses":
-            raise FarRefusal(405, "this method is not taken")
+            raise RemoteRefusal(405, "this method is not taken")
         if kept is self.people and self.dialect.deletes == "deactivates":
             known["active"] = False
         else:
             kept.drop(str(known["id"]))
-        return FarAnswer(204)
+        return RemoteAnswer(204)
 
     def _patched(self, known: Mapping[str, Any], body: Any) -> dict[str, Any]:
         changed = deepcopy(dict(known))
@@ -460,14 +460,14 @@ class FakeFarSide:
         for operation in body["Operations"]:
             verb, path, value = str(operation["op"]).lower(), operation.get("path"), operation.get("value")
             if verb == "remove" and path is None:
-                raise FarRefusal(400, "what is removed has to be named", "noTarget")
+                raise RemoteRefusal(400, "what is removed has to be named", "noTarget")
             changes = {path: value} if path is not None else dict(value)
             for where, what in changes.items():
                 first = str(where).rpartition(":")[2] if str(where).startswith(f"{_USER}:") else str(where)
                 alone[first.lower()] += 1
                 _set(changed, first, what, verb)
         if any(alone[one] > 1 for one in self.dialect.lone_operations):
-            raise FarRefusal(400, "one change of an attribute is taken", "invalidValue")
+            raise RemoteRefusal(400, "one change of an attribute is taken", "invalidValue")
         if isinstance(changed.get("active"), str):
             changed["active"] = changed["active"].lower() == "true"
         return changed
@@ -521,7 +521,7 @@ def _parsed(sent: bytes) -> Any:
         return sent.decode("latin-1")
 
 
-def _send(stream: socket.socket, answer: FarAnswer) -> None:
+def _send(stream: socket.socket, answer: RemoteAnswer) -> None:
     body = answer.body if isinstance(answer.body, bytes) else b"" if answer.body is None else json.dumps(answer.body).encode()
     length = [] if answer.status == 204 else [f"content-length: {len(body)}"]
     lines = [f"HTTP/1.1 {answer.status} X", "content-type: application/scim+json", *length]
@@ -534,8 +534,8 @@ def main() -> None:
     parser.add_argument("--token", required=True)
     parser.add_argument("--dialect", choices=sorted(DIALECTS), default="generic")
     given = parser.parse_args()
-    with FakeFarSide(DIALECTS[given.dialect], token=given.token) as far_side:
-        print(far_side.port, flush=True)
+    with FakeRemoteSystem(DIALECTS[given.dialect], token=given.token) as remote_system:
+        print(remote_system.port, flush=True)
         threading.Event().wait()
 
 

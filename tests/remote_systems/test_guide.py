@@ -11,12 +11,12 @@ import trio
 
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
-from tests.far_sides.other_servers import FarPostern, OtherFarSide
 from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.people import People
 from tests.http.signing_in import unlimited
 from tests.places import ROOT
+from tests.remote_systems.other_servers import OtherRemoteSystem, RemotePostern
 
 GUIDE: Final = ROOT / "docs" / "guides" / "directories" / "people-there.md"
 MOST_ACTIONS: Final = 12
@@ -30,10 +30,10 @@ def console(postern: Postern, people: People, log: CapturedLog) -> ConsoleScene:
 
 
 @pytest.fixture
-def far_console(far_postern: FarPostern, log: CapturedLog) -> ConsoleScene:
+def remote_console(remote_postern: RemotePostern, log: CapturedLog) -> ConsoleScene:
     """The owner of Customer in the browser, at the other installation."""
-    scene = ConsoleScene(far_postern.postern, far_postern.people, far_postern.client, log)
-    scene.tenants.join(scene.ada, far_postern.tenant, "owner")
+    scene = ConsoleScene(remote_postern.postern, remote_postern.people, remote_postern.client, log)
+    scene.tenants.join(scene.ada, remote_postern.tenant, "owner")
     return scene
 
 
@@ -73,22 +73,22 @@ async def due(postern: Postern, people: People) -> None:
 
 
 async def test_the_people_of_one_postern_arrive_at_another(
-    console: ConsoleScene, far_console: ConsoleScene, far_postern: FarPostern, people: People
+    console: ConsoleScene, remote_console: ConsoleScene, remote_postern: RemotePostern, people: People
 ) -> None:
     bob = people.proved("bob@acme.example")
     console.tenants.join(bob, console.acme)
     people.change("update users set given_name = 'Bob', family_name = 'Builder', name = 'Bob Builder' where id = %s", bob.user)
     console.tenants.service(console.acme, "billing")
     # At the other Postern: a token.
-    there = WalkOfGuide(far_console.tab)
-    await there.opens(f"/ui/o/{far_postern.tenant.slug}/directories/scim/~new")
+    there = WalkOfGuide(remote_console.tab)
+    await there.opens(f"/ui/o/{remote_postern.tenant.slug}/directories/scim/~new")
     await there.send("/scim/~new", name="Acme")
     (token,) = set(re.findall(r"scim_(?:live_)?\w{8,}", there.tab.shown.body.decode()))
     console.log.remember(token)
     # At the own one.
     here = WalkOfGuide(console.tab)
     await here.opens("/ui/o/acme/applications/billing/people-there")
-    await here.send("/people-there/change", preset="postern", base_url=far_postern.url, token=token)
+    await here.send("/people-there/change", preset="postern", base_url=remote_postern.url, token=token)
     assert token not in here.tab.page.text
     await here.leads("/people-there/activate")
     await here.send("/people-there/activate")
@@ -97,21 +97,21 @@ async def test_the_people_of_one_postern_arrive_at_another(
     await console.at("/applications/billing/people-there")
     await here.leads(f"/runs/{run['id']}")
     assert "bob@acme.example" in here.tab.page.text
-    far_side = OtherFarSide(far_postern.url, token)
-    owners = {far_postern.owner.email, far_console.ada.email}
-    assert await trio.to_thread.run_sync(far_side.active) == owners, "a plan sends nothing"
+    remote_system = OtherRemoteSystem(remote_postern.url, token)
+    owners = {remote_postern.owner.email, remote_console.ada.email}
+    assert await trio.to_thread.run_sync(remote_system.active) == owners, "a plan sends nothing"
     await here.leads("/go-on")
     await here.send("/go-on")
     await due(console.postern, people)
-    assert await trio.to_thread.run_sync(far_side.active) == {"bob@acme.example", console.ada.email, *owners}
-    arrived = await trio.to_thread.run_sync(far_side.named, "bob@acme.example")
+    assert await trio.to_thread.run_sync(remote_system.active) == {"bob@acme.example", console.ada.email, *owners}
+    arrived = await trio.to_thread.run_sync(remote_system.named, "bob@acme.example")
     assert arrived is not None
     assert arrived["name"] == {"givenName": "Bob", "familyName": "Builder"}
     assert there.actions + here.actions == STEPS <= MOST_ACTIONS
     # And whoever leaves is ended there.
     people.change("delete from memberships where user_id = %s", bob.user)
     await due(console.postern, people)
-    assert "bob@acme.example" not in await trio.to_thread.run_sync(far_side.active)
+    assert "bob@acme.example" not in await trio.to_thread.run_sync(remote_system.active)
 
 
 def test_the_guide_names_as_many_steps() -> None:

@@ -11,13 +11,13 @@ from psycopg.types.json import Jsonb
 
 from core.domain.federation.provisioning.connections import token_context
 from entrypoints.bootstrap import Postern
-from ops.stand_ins.fake_far_side import FakeFarSide
-from ops.stand_ins.far_dialects import DIALECTS, FarDialect
+from ops.stand_ins.fake_remote_system import FakeRemoteSystem
+from ops.stand_ins.remote_dialects import DIALECTS, RemoteDialect
 from tests.conftest import CapturedLog
-from tests.far_sides.other_servers import FarPostern, OtherFarSide
 from tests.http.client import Client
 from tests.http.federation.provisioning.scene import MAPPING, ProvisioningScene
 from tests.http.people import People
+from tests.remote_systems.other_servers import OtherRemoteSystem, RemotePostern
 
 AT_FIRST: Final = 14
 Asked = Callable[[], Awaitable[Any]]
@@ -25,8 +25,8 @@ Asked = Callable[[], Awaitable[Any]]
 
 @pytest.fixture
 def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> ProvisioningScene:
-    """The far side of the scene is not the one to which people go here."""
-    return ProvisioningScene(postern, people, client, log, far=FakeFarSide())
+    """The remote system of the scene is not the one to which people go here."""
+    return ProvisioningScene(postern, people, client, log, far=FakeRemoteSystem())
 
 
 class Life:
@@ -108,7 +108,7 @@ def connected(scene: ProvisioningScene, url: str, token: str, preset: str = "gen
 
 @pytest.mark.parametrize("preset", sorted(DIALECTS))
 async def test_everybody_arrives_at_a_system_of_each_preset(scene: ProvisioningScene, preset: str) -> None:
-    with FakeFarSide(DIALECTS[preset]) as far:
+    with FakeRemoteSystem(DIALECTS[preset]) as far:
         connected(scene, far.url, far.token, preset)
         await Life(scene, far.everybody).live()
         assert far.statuses[400] == 0, "a preset knows what its system takes"
@@ -116,45 +116,45 @@ async def test_everybody_arrives_at_a_system_of_each_preset(scene: ProvisioningS
 
 
 _BAD_DAYS: Final[dict[str, dict[str, Any]]] = {
-    "ids are numbers": {"dialect": FarDialect(numbers=True)},
+    "ids are numbers": {"dialect": RemoteDialect(numbers=True)},
     "each tenth request is too many": {"throttles_each": 10, "retry_after": "0"},
     "names come back in other letters": {"swaps_case": True},
     "errors in the middle": {"fails_at": {2, 9}, "fails_behind": {4, 5}, "hangs_up_behind": {7, 17}},
-    "pages of five": {"dialect": FarDialect(longest_page=5)},
-    "DELETE is refused": {"dialect": FarDialect(deletes="refuses")},
+    "pages of five": {"dialect": RemoteDialect(longest_page=5)},
+    "DELETE is refused": {"dialect": RemoteDialect(deletes="refuses")},
 }
 
 
 @pytest.mark.parametrize("day", _BAD_DAYS.values(), ids=_BAD_DAYS)
 async def test_everybody_arrives_on_a_bad_day(scene: ProvisioningScene, day: dict[str, Any]) -> None:
-    with FakeFarSide(**day) as far:
+    with FakeRemoteSystem(**day) as far:
         connected(scene, far.url, far.token)
         await Life(scene, far.everybody).live()
 
 
-async def test_everybody_arrives_at_another_authors_server(scene: ProvisioningScene, others: OtherFarSide) -> None:
+async def test_everybody_arrives_at_another_authors_server(scene: ProvisioningScene, others: OtherRemoteSystem) -> None:
     connected(scene, others.url, others.token)
     life = Life(scene, others.everybody)
     life.strangers = {one["userName"] for one in await trio.to_thread.run_sync(others.everybody)}
     await life.live()
 
 
-async def test_everybody_arrives_at_another_postern(scene: ProvisioningScene, far_postern: FarPostern) -> None:
-    far_side = await far_postern.connected()
-    connected(scene, far_side.url, far_side.token, "postern")
-    life = Life(scene, far_side.everybody)
-    life.strangers = {far_postern.owner.email}
+async def test_everybody_arrives_at_another_postern(scene: ProvisioningScene, remote_postern: RemotePostern) -> None:
+    remote_system = await remote_postern.connected()
+    connected(scene, remote_system.url, remote_system.token, "postern")
+    life = Life(scene, remote_system.everybody)
+    life.strangers = {remote_postern.owner.email}
     await life.live()
-    assert {row["email"] for row in far_postern.people.rows("select email from users")} >= {"p0@acme.example"}
-    rows = far_postern.people.rows(
-        "select count(*) as members from memberships where org_id = %s and own_since is null", far_postern.tenant.id
+    assert {row["email"] for row in remote_postern.people.rows("select email from users")} >= {"p0@acme.example"}
+    rows = remote_postern.people.rows(
+        "select count(*) as members from memberships where org_id = %s and own_since is null", remote_postern.tenant.id
     )
     assert rows == [{"members": AT_FIRST + 1}], "they have confirmed nothing there"
 
 
 @pytest.mark.parametrize("preset", sorted(DIALECTS))
 async def test_whoever_is_deleted_here_is_deleted_there(scene: ProvisioningScene, preset: str) -> None:
-    with FakeFarSide(DIALECTS[preset]) as far:
+    with FakeRemoteSystem(DIALECTS[preset]) as far:
         connected(scene, far.url, far.token, preset)
         for number in range(3):
             scene.member(f"p{number}@acme.example", given_name="P", family_name="Q", name="P Q")

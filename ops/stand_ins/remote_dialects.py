@@ -1,11 +1,13 @@
-"""How the far sides of people who are sent outwards differ, from the public documents that docs/scim-dialects.md names. None was tried."""
+"""How the remote systems of people who are sent outwards differ, from the public documents that docs/scim-dialects.md names. None was
+tried.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class FarDialect:
+class RemoteDialect:
     """What a SCIM server takes. The defaults are those of RFC 7644."""
 
     patches: bool = True
@@ -38,10 +40,10 @@ class FarDialect:
     groups: bool = True
 
 
-GENERIC: Final = FarDialect()
-POSTERN: Final = FarDialect(longest_page=100, groups=False)
-SLACK: Final = FarDialect(longest_page=1000, required=("userName", "emails"), handles=True, deletes="deactivates")
-AWS: Final = FarDialect(
+GENERIC: Final = RemoteDialect()
+POSTERN: Final = RemoteDialect(longest_page=100, groups=False)
+SLACK: Final = RemoteDialect(longest_page=1000, required=("userName", "emails"), handles=True, deletes="deactivates")
+AWS: Final = RemoteDialect(
     filters=frozenset({"username", "externalid"}),
     longest_page=100,
     pages=False,
