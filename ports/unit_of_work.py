@@ -54,8 +54,8 @@ from ports.identity.upstream import (
     IdentityAssertionStore,
     IdentityGrantStore,
     IdentityStore,
+    IdpVerifiedAccountStore,
     NewcomerStore,
-    VouchedAccountStore,
 )
 from ports.jobs import JobStore
 from ports.platform import ImportStore, PlatformOwnerStore, ProposalStore, TextApprovalStore
@@ -107,7 +107,7 @@ class AskedStores(Protocol):
     """The stores that are also asked outside a unit of work."""
 
     mail_budgets: MailBudgetStore
-    vouched_accounts: VouchedAccountStore
+    idp_verified_accounts: IdpVerifiedAccountStore
     profiles: ProfileStore
     pictures: PictureStore
     flows: FlowStore

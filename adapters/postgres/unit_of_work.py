@@ -34,7 +34,7 @@ from adapters.postgres.identity.sessions.sessions import BrowserSessionRows, Imp
 from adapters.postgres.identity.sign_in_domains import ProviderOutageRows
 from adapters.postgres.identity.terms import TermsRows
 from adapters.postgres.identity.upstream.connections import ConnectionTestRows, DirectorySessionRows
-from adapters.postgres.identity.upstream.identities import IdentityRows, NewcomerRows, VouchedAccountRows
+from adapters.postgres.identity.upstream.identities import IdentityRows, IdpVerifiedAccountRows, NewcomerRows
 from adapters.postgres.identity.upstream.providers import FurtherProviderRows, IdentityAssertionRows, IdentityGrantRows
 from adapters.postgres.jobs import JobRows
 from adapters.postgres.platform.configuration import ProposalRows
@@ -109,7 +109,7 @@ class Stores(AskedStores):
     """With `Statements`, they are asked outside a unit of work."""
 
     mail_budgets = anywhere(MailBudgetRows)
-    vouched_accounts = anywhere(VouchedAccountRows)
+    idp_verified_accounts = anywhere(IdpVerifiedAccountRows)
     profiles = anywhere(ProfileRows)
     pictures = anywhere(PictureRows)
     flows = anywhere(FlowRows)

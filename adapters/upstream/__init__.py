@@ -21,7 +21,7 @@ from adapters.upstream.keys import PublishedAnswers
 from adapters.upstream.oauth import Calls, authorization_url, redeemed, tokens_of
 from adapters.upstream.oidc import OpenId
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.claims import Asserted, NotVouched, of_codehost, of_officesuite, of_websuite
+from core.domain.identity.upstream.claims import Asserted, IdentityNotAsserted, of_codehost, of_officesuite, of_websuite
 from core.domain.identity.upstream.providers import ClientAtProvider, FurtherKind, FurtherSettings, Provider, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
@@ -52,7 +52,7 @@ class CodeHost:
         person = await self._calls.get(upstream.endpoints.userinfo_url, bearer)
         emails = await self._calls.get(upstream.endpoints.emails_url, bearer)
         if not isinstance(person, dict) or not isinstance(emails, list):
-            raise NotVouched("the API answers otherwise than documented")
+            raise IdentityNotAsserted("the API answers otherwise than documented")
         return of_codehost(upstream.endpoints.issuer, person, emails), tokens
 
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
@@ -140,7 +140,7 @@ class Upstreams:
             raise ProviderAway(detail=f"{site.label} did not answer a look in time") from None
         except ProviderAway:
             raise
-        except (OAuthError, NotVouched):
+        except (OAuthError, IdentityNotAsserted):
             # The provider answers, although not as it should. The sign-in itself will report the fault.
             return
 

@@ -9,7 +9,7 @@ import json
 from uuid import UUID
 
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.claims import Asserted, NotVouched
+from core.domain.identity.upstream.claims import Asserted, IdentityNotAsserted
 from core.domain.identity.upstream.connections import addresses
 from core.domain.identity.upstream.directories import DirectoryRefused, asserted_by, password_page, request_id, restored_word
 from core.domain.identity.upstream.ldap.answers import LdapFailed
@@ -48,13 +48,13 @@ class LdapPasswordPages:
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         waiting = await self._answers.redeem(UpstreamProviderId(UUID(upstream.key)), code.digest())
         if waiting is None:
-            raise NotVouched("no answer waits for this code")
+            raise IdentityNotAsserted("no answer waits for this code")
         kept = json.loads(self._keyring.open(*waiting))
         if kept["request"] != request_id(asked.nonce):
-            raise NotVouched("the answer is for another request")
+            raise IdentityNotAsserted("the answer is for another request")
         word = restored_word(kept["word"])
         if asked.since is not None and word.authenticated_at is not None and word.authenticated_at < asked.since:
-            raise NotVouched("the person has typed the password too long ago")
+            raise IdentityNotAsserted("the person has typed the password too long ago")
         return word, NO_TOKENS
 
     async def refresh(self, _upstream: Upstream, _refresh_token: Secret) -> ReceivedTokens:
@@ -95,15 +95,15 @@ class SamlDirectories:
         provider = UpstreamProviderId(UUID(upstream.key))
         waiting = await self._answers.redeem(provider, code.digest())
         if waiting is None:
-            raise NotVouched("no answer waits for this code")
+            raise IdentityNotAsserted("no answer waits for this code")
         kept = json.loads(self._keyring.open(*waiting))
         if kept["request"] != request_id(asked.nonce):
-            raise NotVouched("the answer is for another request")
+            raise IdentityNotAsserted("the answer is for another request")
         if "refused" in kept:
             raise DirectoryRefused(kept["refused"], without_address=kept["without_address"])
         asserting = restored(kept["asserting"])
         if asked.since is not None and asserting.assertion.authenticated_at < asked.since - TOLERANCE:
-            raise NotVouched("the person has signed in there too long ago")
+            raise IdentityNotAsserted("the person has signed in there too long ago")
         return asserted_by(provider, asserting), NO_TOKENS
 
     async def refresh(self, _upstream: Upstream, _refresh_token: Secret) -> ReceivedTokens:

@@ -19,7 +19,7 @@ from adapters.upstream.oauth import Calls, authorization_url, redeemed, tokens_o
 from adapters.upstream.oidc import OpenId
 from core.domain.errors import BadRequest
 from core.domain.formats import Json
-from core.domain.identity.upstream.claims import Asserted, NotVouched, OddProfile, of_further_openid, of_further_profile
+from core.domain.identity.upstream.claims import Asserted, IdentityNotAsserted, OddProfile, of_further_openid, of_further_profile
 from core.domain.identity.upstream.further_sign_ins import answer_context, with_stated
 from core.domain.identity.upstream.providers import ClientAtProvider, ClientSecretKind, FurtherSettings, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens, UnreadableAnswer
@@ -67,10 +67,10 @@ class WaitingAnswers:
         self._keyring = keyring
 
     async def fetch(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Token, Json]:
-        """The provider's code, and what it has stated beside the code. Raises `NotVouched`."""
+        """The provider's code, and what it has stated beside the code. Raises `IdentityNotAsserted`."""
         waiting = await self._store.redeem(upstream.key, code.digest(), asked.state.digest())
         if waiting is None:
-            raise NotVouched("no answer waits for this code")
+            raise IdentityNotAsserted("no answer waits for this code")
         answer, sealed = waiting
         kept = json.loads(self._keyring.open(sealed, answer_context(answer)))
         return Token(kept["code"]), kept["stated"]

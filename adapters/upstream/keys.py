@@ -16,7 +16,7 @@ from jwt.utils import base64url_decode
 from adapters.crypto.signed_by_others import SIGNATURE_ALGORITHMS, NotSigned, chosen_key, signed_claims
 from adapters.upstream.oauth import MOST_VALUES, Calls
 from core.domain.far_numbers import has_too_many_values
-from core.domain.identity.upstream.claims import NotVouched
+from core.domain.identity.upstream.claims import IdentityNotAsserted
 from core.domain.identity.upstream.jwt_assertions import AssertionFault, AssertionRefused, SignedToken, TrustedKeys, require_readable
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway
 
@@ -117,11 +117,11 @@ LOOKED_AGAIN_AFTER: Final = 30.0
 Keys = Sequence[Mapping[str, str]]
 
 
-class UnknownKey(NotVouched):
+class UnknownKey(IdentityNotAsserted):
     """The issuer has no key of this name."""
 
 
-class NoKeySet(NotVouched):
+class NoKeySet(IdentityNotAsserted):
     """The address answers with something else than a set of keys."""
 
 
@@ -138,20 +138,20 @@ class ProviderKeys:
         await self._sets.look(jwks_url, at_attempt=at_attempt, is_away=is_away)
 
     async def published(self, jwks_url: str) -> Keys:
-        """The keys at the address that we can use, as they are now. Raises `NotVouched` and `OAuthError`."""
+        """The keys at the address that we can use, as they are now. Raises `IdentityNotAsserted` and `OAuthError`."""
         return await self._sets.get(jwks_url, not_older_than=0.0)
 
     async def verified(self, token: str, jwks_url: str) -> Mapping[str, Any]:
-        """The claims of a token whose signature is good. Raises `NotVouched` and `OAuthError`."""
+        """The claims of a token whose signature is good. Raises `IdentityNotAsserted` and `OAuthError`."""
         return (await self.signed(token, jwks_url)).claims
 
     async def signed(self, token: str, jwks_url: str, *, not_again_within: float = -1.0) -> SignedToken:
         """A token whose signature is good. After a call that failed, there is no other call for `not_again_within` seconds. Raises
-        `NotVouched` and `OAuthError`.
+        `IdentityNotAsserted` and `OAuthError`.
         """
         header = read_header(token)
         tried: Mapping[str, str] | None = None
-        refusal: NotVouched = UnknownKey("no such key")
+        refusal: IdentityNotAsserted = UnknownKey("no such key")
         for age in (FRESH_FOR, LOOKED_AGAIN_AFTER):
             keys = await self._sets.get(jwks_url, not_older_than=age, not_again_within=not_again_within)
             key = chosen_key(keys, header.get("kid"))
@@ -159,20 +159,20 @@ class ProviderKeys:
                 continue
             try:
                 return SignedToken(header.get("typ"), await self.checked(token, key))
-            except NotVouched as failed:
+            except IdentityNotAsserted as failed:
                 # The provider may have published a new key with the same name. Or the provider has a single key without a name, and has
                 # replaced it.
                 tried, refusal = key, failed
         raise refusal
 
     async def checked(self, token: str, key: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The claims of a token that this key has signed. Raises `NotVouched`."""
+        """The claims of a token that this key has signed. Raises `IdentityNotAsserted`."""
         try:
             if self._limiter is None:
                 return signed_claims(token, key)
             return await trio.to_thread.run_sync(signed_claims, token, key, limiter=self._limiter)
         except NotSigned as failed:
-            raise NotVouched(f"the token does not verify: {failed}") from None
+            raise IdentityNotAsserted(f"the token does not verify: {failed}") from None
 
     async def _fetched(self, url: str) -> Keys:
         published = await self._calls.get(url)
@@ -183,21 +183,21 @@ class ProviderKeys:
 
 
 def read_header(token: str) -> Mapping[str, Any]:
-    """The token's header. This function reads loosely, since PyJWT later reads the same bytes strictly. Raises `NotVouched`."""
+    """The token's header. This function reads loosely, since PyJWT later reads the same bytes strictly. Raises `IdentityNotAsserted`."""
     if len(token) > LONGEST_TOKEN or not token.isascii():
-        raise NotVouched("the token is too long")
+        raise IdentityNotAsserted("the token is too long")
     try:
         parts = [base64url_decode(part) for part in token.split(".")[:2]]
         if any(has_too_many_values(part, MOST_VALUES) for part in parts):
-            raise NotVouched("the token says too much")
+            raise IdentityNotAsserted("the token says too much")
         header = msgspec.json.decode(parts[0])
     except (ValueError, RecursionError) as error:
-        raise NotVouched(f"the token cannot be read: {error}") from None
+        raise IdentityNotAsserted(f"the token cannot be read: {error}") from None
     if not isinstance(header, dict):
-        raise NotVouched("the token has no header")
+        raise IdentityNotAsserted("the token has no header")
     if "crit" in header:
         # RFC 7515 section 4.1.11: whoever does not understand all of these members refuses the token.
-        raise NotVouched("the token's header demands more than we know")
+        raise IdentityNotAsserted("the token's header demands more than we know")
     return header
 
 
@@ -230,7 +230,7 @@ class JwtAssertionSignatures:
             keys = await self._keys.published(address)
         except OAuthError as failed:
             raise AssertionRefused(AssertionFault.KEYS_AWAY, failed.detail or failed.message) from None
-        except NotVouched as failed:
+        except IdentityNotAsserted as failed:
             raise AssertionRefused(AssertionFault.KEYS_AWAY, str(failed)) from None
         if not keys:
             raise AssertionRefused(AssertionFault.KEYS_AWAY, "no key for signatures of RSA, EC or EdDSA")
@@ -239,7 +239,7 @@ class JwtAssertionSignatures:
         require_readable(assertion)
         try:
             header = read_header(assertion)
-        except NotVouched as refusal:
+        except IdentityNotAsserted as refusal:
             raise AssertionRefused(AssertionFault.MALFORMED, str(refusal)) from None
         try:
             if keys.address is not None:
@@ -251,7 +251,7 @@ class JwtAssertionSignatures:
             raise AssertionRefused(AssertionFault.KEYS_AWAY, str(failed)) from None
         except UnknownKey:
             raise AssertionRefused(AssertionFault.KEY) from None
-        except NotVouched as refusal:
+        except IdentityNotAsserted as refusal:
             raise AssertionRefused(AssertionFault.SIGNATURE, str(refusal)) from None
 
 

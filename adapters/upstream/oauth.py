@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from core.domain.far_numbers import has_too_many_values
-from core.domain.identity.upstream.claims import NotVouched
+from core.domain.identity.upstream.claims import IdentityNotAsserted
 from core.domain.identity.upstream.providers import ClientAtProvider
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, ProviderRequest, ReceivedTokens, UnreadableAnswer
 from core.domain.outbound import NotADestination, OutboundDestination, destination
@@ -184,7 +184,7 @@ async def tokens_of(
 async def redeemed(
     calls: Calls, endpoint: str, client: ClientAtProvider, code: Token, asked: ProviderRequest, *, basic: bool = False
 ) -> tuple[ReceivedTokens, Mapping[str, Any]]:
-    """Exchange a code for tokens. Raises `OAuthError`, and `NotVouched` when the provider does not accept the code."""
+    """Exchange a code for tokens. Raises `OAuthError`, and `IdentityNotAsserted` when the provider does not accept the code."""
     form = {
         "grant_type": "authorization_code",
         "code": code.reveal(),
@@ -194,14 +194,14 @@ async def redeemed(
     try:
         return await tokens_of(calls, endpoint, client, form, basic=basic)
     except GrantEnded:
-        raise NotVouched("the code is not good") from None
+        raise IdentityNotAsserted("the code is not good") from None
 
 
 def _read_tokens(answer: Mapping[str, Any]) -> ReceivedTokens:
     access, refresh = answer.get("access_token"), answer.get("refresh_token")
     kind, life, scope = answer.get("token_type"), answer.get("expires_in"), answer.get("scope")
     if not _is_token(access) or not isinstance(kind, str) or kind.lower() != "bearer":
-        raise NotVouched("no access token")
+        raise IdentityNotAsserted("no access token")
     return ReceivedTokens(
         access_token=Secret(access),
         refresh_token=Secret(refresh) if _is_token(refresh) else None,

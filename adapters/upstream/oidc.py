@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from adapters.upstream.keys import FAILURE_COUNTS_FOR, ProviderKeys, PublishedAnswers
 from adapters.upstream.oauth import Calls, authorization_url, redeemed, tokens_of
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_own_openid, require_claims, with_userinfo
+from core.domain.identity.upstream.claims import Asserted, IdentityNotAsserted, mapped, of_own_openid, require_claims, with_userinfo
 from core.domain.identity.upstream.directory_visits import methods_of_token
 from core.domain.identity.upstream.providers import ProviderEndpoints, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
@@ -56,7 +56,7 @@ class OpenId:
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         found = await self._found(upstream)
         if found.names_issuer and not asked.answer_names_issuer:
-            raise NotVouched("the answer does not say whose it is")
+            raise IdentityNotAsserted("the answer does not say whose it is")
         endpoint = found.endpoints.token_url
         tokens, answer = await redeemed(self._calls, endpoint, upstream.client, code, asked, basic=found.basic)
         claims = await self._verified(answer, upstream, found.endpoints, asked)
@@ -101,7 +101,7 @@ class OpenId:
         return ("offline_access",) if asked.offline else ()
 
     def asserted(self, claims: Mapping[str, Any]) -> Asserted:
-        """Raises `NotVouched`."""
+        """Raises `IdentityNotAsserted`."""
         return of_own_openid(claims, self._clock.now())
 
     async def _verified(
@@ -109,7 +109,7 @@ class OpenId:
     ) -> Mapping[str, Any]:
         token = answer.get("id_token")
         if not isinstance(token, str):
-            raise NotVouched("no ID token")
+            raise IdentityNotAsserted("no ID token")
         claims = await self._keys.verified(token, endpoints.jwks_url)
         client, now = upstream.client.client_id, self._clock.now()
         repeats = upstream.further is None or upstream.further.repeats_nonce

@@ -213,7 +213,7 @@ def own_of_sign_ins(
     )
     proofs = {"passwords": password_proofs, "passkeys": passkeys}
     return {
-        "address_proofs": {"proofs": password_proofs, "vouched_accounts": stores.vouched_accounts},
+        "address_proofs": {"proofs": password_proofs, "idp_verified_accounts": stores.idp_verified_accounts},
         "passkeys": {
             "relying_party": relying_party(settings.public_url, settings.passkey_id, settings.passkey_origins),
             "authenticators": authenticators,

@@ -351,12 +351,12 @@ class UpstreamProtocols(Protocol):
         """
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
-        """The person whom the provider vouches for, and the tokens. Raises `OAuthError`; raises `NotVouched` for an answer that shows
-        nobody's identity.
+        """The person whom the provider vouches for, and the tokens. Raises `OAuthError`; raises `IdentityNotAsserted` for an answer that
+        shows nobody's identity.
         """
 
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
-        """Raises `OAuthError`, `GrantEnded`, and `NotVouched` for a malformed answer."""
+        """Raises `OAuthError`, `GrantEnded`, and `IdentityNotAsserted` for a malformed answer."""
 
     async def keys_address(self, issuer: str) -> str:
         """Where an organization's own provider publishes its keys. Raises `OAuthError`."""
@@ -478,7 +478,7 @@ class UpstreamLookup(Protocol):
         """
 
 
-class VouchedAccountStore(Protocol):
+class IdpVerifiedAccountStore(Protocol):
     """Outside a unit of work, `added` is one statement and one round trip."""
 
     async def added(self, user: UserId, session: SessionId) -> Sequence[AddedWay]:

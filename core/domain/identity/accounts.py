@@ -77,7 +77,7 @@ class Account(Frozen):
         return self.email_verified_at is not None
 
     @property
-    def address_is_vouched(self) -> bool:
+    def address_is_idp_verified(self) -> bool:
         """An organization's own provider has vouched for the address, and nobody has proved it."""
         return not self.address_is_proved and self.address_vouched_by is not None
 

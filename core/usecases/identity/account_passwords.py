@@ -197,7 +197,7 @@ class AccountPasswords(Frozen):
             if not before.address_is_proved:
                 # Nobody has proved the address yet, so the second factor may be a stranger's, and would lock the owner out.
                 await end_second_factor(uow, found.user, actor)
-                await hand_over(uow, found.user, now, keeps_profile=before.address_is_vouched)
+                await hand_over(uow, found.user, now, keeps_profile=before.address_is_idp_verified)
             else:
                 await end_access(uow, found.user, now)
                 ended = await end_user_keys(uow, found.user, now, actor, but=keep_keys)
@@ -209,7 +209,7 @@ class AccountPasswords(Frozen):
             is_new = not before.address_is_proved and not reset.had_password
             await self._tell(uow, found.user, before, actor, how="reset", first=not reset.had_password, mails=not is_new, ended=ended)
             await uow.commit()
-        return PasswordChosen(reset.had_password, before.address_is_vouched)
+        return PasswordChosen(reset.had_password, before.address_is_idp_verified)
 
     async def keys_at_reset(self, token: Token) -> Sequence[HeldUserKey]:
         """The keys among which the reader of the mail says which ones stay. Nothing for an account whose address nobody has proved: with

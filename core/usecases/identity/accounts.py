@@ -172,7 +172,7 @@ class Accounts(Frozen):
             if found is None:
                 raise refusal_of(None)
             await self.redeem(uow, found)
-            await self.end_vouched(uow, found, actor)
+            await self.end_idp_verified(uow, found, actor)
             await self.settle(uow, found, actor)
             await uow.commit()
         return found.purpose
@@ -187,7 +187,7 @@ class Accounts(Frozen):
         if await uow.mailed_tokens.redeem(link.digest, PROVES_ADDRESS, self.system.clock.now()) is None:
             raise refusal_of(await uow.mailed_tokens.find(link.digest, PROVES_ADDRESS))
 
-    async def end_vouched(self, uow: UnitOfWork, link: MailedToken, actor: Actor) -> None:
+    async def end_idp_verified(self, uow: UnitOfWork, link: MailedToken, actor: Actor) -> None:
         """Ends everything that nobody has proved, if so far only an organization's own provider has vouched for the address that the link
         proves. Other accounts keep what their registration left.
         """
@@ -324,7 +324,7 @@ def _require_movable(account: Account) -> None:
     """Raises `BadRequest` while only an organization's own provider has vouched for the address. Whoever came by the provider's word would
     take the account to a mailbox of theirs, with all that others have listed there for the mailbox's owner.
     """
-    if account.address_is_vouched:
+    if account.address_is_idp_verified:
         raise BadRequest("Verify your email address first", words="address_unproved")
 
 

@@ -39,7 +39,7 @@ from core.usecases.identity.sign_in.proofs.password import Checked, PasswordProo
 from core.usecases.identity.sign_in.proofs.proof import CHANGED, WRONG_PASSWORD
 from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.crypto import PasswordHasher
-from ports.identity.upstream import VouchedAccountStore
+from ports.identity.upstream import IdpVerifiedAccountStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -53,7 +53,7 @@ class AddressProofs(Frozen):
     proofs: PasswordProofs
     rules: PasswordRules
     passwords: PasswordHasher
-    vouched_accounts: VouchedAccountStore
+    idp_verified_accounts: IdpVerifiedAccountStore
     sign_in_domains: SignInDomains
     system: System
 
@@ -67,7 +67,7 @@ class AddressProofs(Frozen):
             await self._require_passwords(link)
         added: Sequence[AddedWay] = ()
         if asked is AskedOnPage.WHAT_STAYS and caller is not None:
-            added = await self.vouched_accounts.added(link.user, caller.session)
+            added = await self.idp_verified_accounts.added(link.user, caller.session)
         return Doubt(link.purpose, link.email, asked, is_vouched, tuple(added))
 
     async def prove(self, token: Token, browser: Token | None, password: Password, client: Client) -> MailedTokenPurpose:
@@ -148,7 +148,7 @@ class AddressProofs(Frozen):
             await require_living(uow, caller.session)
             if await uow.account_passwords.registration(link.user) is None:
                 raise link_used()
-            added = await uow.vouched_accounts.added(link.user, caller.session)
+            added = await uow.idp_verified_accounts.added(link.user, caller.session)
             for one in added:
                 if one.key not in stays:
                     await self._end(uow, one, link, actor)

@@ -258,7 +258,7 @@ class Invitations(Frozen):
         while not done:
             async with self.unit_of_work() as uow:
                 offer = _require_meant(await uow.invitations.find_for_update(presented.which), presented)
-                if offer.account is not None and offer.account.id == signed_in and offer.account.address_is_vouched:
+                if offer.account is not None and offer.account.id == signed_in and offer.account.address_is_idp_verified:
                     raise BadRequest("Verify your email address first", words="address_unproved")
                 done = await self._accept(uow, offer, presented.way, _answering(presented, actor), stated=stated)
 
@@ -343,7 +343,7 @@ class Invitations(Frozen):
         proves = (
             offer.account is not None
             and not offer.is_shut
-            and (offer.account.nobody_knows_address or (offer.account.address_is_vouched and way is Way.LINK and offer.by_mail))
+            and (offer.account.nobody_knows_address or (offer.account.address_is_idp_verified and way is Way.LINK and offer.by_mail))
         )
         account = offer.account or unverified_account(UserId(self.system.ids.new()), invitation.email, now, actor.language)
         if offer.account is None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from adapters.upstream.keys import LONGEST_TOKEN, ProviderKeys
-from core.domain.identity.upstream.claims import NotVouched
+from core.domain.identity.upstream.claims import IdentityNotAsserted
 
 HEADER = "eyJhbGciOiJSUzI1NiJ9"
 
@@ -29,5 +29,5 @@ HEADER = "eyJhbGciOiJSUzI1NiJ9"
 )
 async def test_a_token_that_cannot_be_read(token: str) -> None:
     calls: Any = None
-    with pytest.raises(NotVouched):
+    with pytest.raises(IdentityNotAsserted):
         await ProviderKeys(calls).verified(token, "https://id.example/keys")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.postgres.identity.upstream.identities import VouchedAccountRows
+from adapters.postgres.identity.upstream.identities import IdpVerifiedAccountRows
 from core.domain.errors import Forbidden
 from core.domain.identifiers import OrganizationId
 from core.domain.secrets import Token
@@ -336,7 +336,7 @@ async def test_what_goes_meanwhile_needs_no_end(scene: UpstreamScene, monkeypatc
         scene.people.change("delete from passkeys")
         scene.people.change("delete from identities where provider = 'websuite'")
 
-    during(monkeypatch, VouchedAccountRows, "added", go)
+    during(monkeypatch, IdpVerifiedAccountRows, "added", go)
     await tab.send(form_of(tab, "/ui/verify-email/here"))
     assert tab.place.startswith("/ui/verify-email/done?what=address_confirmed"), tab.page
     ends = scene.people.rows("select action from audit_log where action in ('security.passkey.removed', 'user.identity.unlinked')")

@@ -349,8 +349,8 @@ class _Added(Frozen):
         )
 
 
-class VouchedAccountRows(OnStatements):
-    """Implements `ports.identity.upstream.VouchedAccountStore`."""
+class IdpVerifiedAccountRows(OnStatements):
+    """Implements `ports.identity.upstream.IdpVerifiedAccountStore`."""
 
     async def added(self, user: UserId, session: SessionId) -> Sequence[AddedWay]:
         return [row.added() for row in await self._statements.ask(_Added, _ADDED, {"user": user, "session": session})]

@@ -34,11 +34,11 @@ _ADDRESS: Final = ("email", "email_verified")
 _TENANT: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class NotVouched(Exception):
+class IdentityNotAsserted(Exception):
     """The provider's answer identifies nobody. The message is for the log."""
 
 
-class OddProfile(NotVouched):
+class OddProfile(IdentityNotAsserted):
     """The provider works, and what it tells of this one person identifies nobody."""
 
 
@@ -88,25 +88,25 @@ def require_claims(
 ) -> None:
     """Checks the claims of an ID token whose signature is good (OpenID Connect Core, section 3.1.3.7). The person must have signed in at
     the provider after `since`, if the provider tells when. Unless the provider `repeats` the nonce, only another one is refused. Raises
-    `NotVouched`.
+    `IdentityNotAsserted`.
     """
     if claims.get("iss") != issued_by(issuer, claims):
-        raise NotVouched("another issuer")
+        raise IdentityNotAsserted("another issuer")
     audience = claims.get("aud")
     if audience not in (client_id, [client_id]) and not (_is_among(client_id, audience) and claims.get("azp") == client_id):
-        raise NotVouched("another audience")
+        raise IdentityNotAsserted("another audience")
     if claims.get("azp", client_id) != client_id:
-        raise NotVouched("for another party")
+        raise IdentityNotAsserted("for another party")
     given = claims.get("nonce") if repeats else claims.get("nonce", nonce)
     if not isinstance(given, str) or not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), nonce.encode()):
-        raise NotVouched("another nonce")
+        raise IdentityNotAsserted("another nonce")
     expires_at, issued_at = _seconds(claims, "exp"), _seconds(claims, "iat")
     if now.timestamp() >= expires_at + LEEWAY.total_seconds():
-        raise NotVouched("expired")
+        raise IdentityNotAsserted("expired")
     if max(issued_at, _seconds(claims, "nbf", issued_at)) > now.timestamp() + LEEWAY.total_seconds():
-        raise NotVouched("from the future")
+        raise IdentityNotAsserted("from the future")
     if since is not None and "auth_time" in claims and _seconds(claims, "auth_time") < since.timestamp() - LEEWAY.total_seconds():
-        raise NotVouched("the person has signed in there too long ago")
+        raise IdentityNotAsserted("the person has signed in there too long ago")
 
 
 def issued_by(issuer: str, claims: Mapping[str, Any]) -> str:
@@ -115,7 +115,7 @@ def issued_by(issuer: str, claims: Mapping[str, Any]) -> str:
         return issuer
     tenant = claims.get("tid")
     if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
-        raise NotVouched("no tenant")
+        raise IdentityNotAsserted("no tenant")
     return issuer.replace(TENANT, tenant)
 
 
@@ -135,7 +135,7 @@ def of_openid(claims: Mapping[str, Any]) -> Asserted:
 
 def of_own_openid(claims: Mapping[str, Any], now: datetime) -> Asserted:
     """An organization's own provider. One of a family where anybody can have an account vouches for nothing, or only for the accounts that
-    an organization manages there. Raises `NotVouched`, also for a session there that has ended.
+    an organization manages there. Raises `IdentityNotAsserted`, also for a session there that has ended.
     """
     asserted = replace(of_openid(claims), session_ends_at=_session_end(claims, now))
     is_anybodys = is_public_issuer(asserted.issuer) or (names_domain(asserted.issuer) and not _is_managed(claims))
@@ -189,7 +189,7 @@ def of_further_openid(claims: Mapping[str, Any]) -> Asserted:
 
 def of_further_profile(settings: FurtherSettings, profile: Mapping[str, Any]) -> Asserted:
     """Reads the profile of a provider of OAuth 2.0 by the mapping. It says nothing about when the person has signed in there. Raises
-    `NotVouched`.
+    `IdentityNotAsserted`.
     """
     subject = at_path(profile, settings.subject)
     if isinstance(subject, int) and not isinstance(subject, bool):
@@ -215,7 +215,7 @@ def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any], wanted
     (OpenID Connect Core, section 5.3.2).
     """
     if userinfo.get("sub") != claims.get("sub"):
-        raise NotVouched("the user info is somebody else's")
+        raise IdentityNotAsserted("the user info is somebody else's")
     missing = {name for name in wanted if name not in claims and name not in _ADDRESS}
     names = missing if "email" in claims else missing | set(_ADDRESS)
     return {**claims, **{name: userinfo[name] for name in names if name in userinfo}}
@@ -236,19 +236,19 @@ def _signed_in_at(claims: Mapping[str, Any]) -> datetime | None:
     """A value that is no moment says nothing, and so does not keep the person out."""
     try:
         return datetime.fromtimestamp(_seconds(claims, "auth_time"), UTC)
-    except NotVouched:
+    except IdentityNotAsserted:
         return None
 
 
 def _session_end(claims: Mapping[str, Any], now: datetime) -> datetime | None:
     """`session_expiry` of OpenID Connect Enterprise Extensions (draft of June 2026), with a minute for the clocks. Unlike `auth_time`, a
-    value that is no moment refuses the sign-in: the provider wants an end, and nobody knows which. Raises `NotVouched`.
+    value that is no moment refuses the sign-in: the provider wants an end, and nobody knows which. Raises `IdentityNotAsserted`.
     """
     if claims.get("session_expiry") is None:
         return None
     ends_at = datetime.fromtimestamp(_seconds(claims, "session_expiry"), UTC) + LEEWAY
     if ends_at <= now:
-        raise NotVouched("the person's session there has already ended (session_expiry)")
+        raise IdentityNotAsserted("the person's session there has already ended (session_expiry)")
     return ends_at
 
 
@@ -260,7 +260,7 @@ def stated_address(stated: object) -> str:
 def _text(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_SUBJECT:
-        raise NotVouched(f"no {name}")
+        raise IdentityNotAsserted(f"no {name}")
     return value
 
 
@@ -271,7 +271,7 @@ def _is_among(client_id: str, audience: object) -> bool:
 def _seconds(claims: Mapping[str, Any], name: str, otherwise: float | None = None) -> float:
     value = claims.get(name, otherwise)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**34:
-        raise NotVouched(f"{name} is no moment")
+        raise IdentityNotAsserted(f"{name} is no moment")
     return value
 
 

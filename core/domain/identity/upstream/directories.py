@@ -24,7 +24,7 @@ from core.domain.identifiers import (
 )
 from core.domain.identity.flows import SignInRequirements
 from core.domain.identity.sessions import PLATFORM, Context
-from core.domain.identity.upstream.claims import LONGEST_SUBJECT, Asserted, NotVouched, stated_address
+from core.domain.identity.upstream.claims import LONGEST_SUBJECT, Asserted, IdentityNotAsserted, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlSettings
 from core.domain.identity.upstream.directory_visits import DirectoryVisit, methods_of_assertion, name_digest
 from core.domain.identity.upstream.ldap.answers import LONGEST_SIGN_IN_NAME, LdapEntry, subject_of
@@ -164,10 +164,10 @@ class Unsolicited(BadRequest):
 
 
 def asserted_by(provider: UpstreamProviderId, asserting: Asserting) -> Asserted:
-    """The directory vouches for the address, which counts in a domain that its organization has proved. Raises `NotVouched`."""
+    """The directory vouches for the address, which counts in a domain that its organization has proved. Raises `IdentityNotAsserted`."""
     assertion, person = asserting.assertion, asserting.person
     if not 0 < len(person.subject) <= LONGEST_SUBJECT:
-        raise NotVouched("the subject is empty or too long")
+        raise IdentityNotAsserted("the subject is empty or too long")
     email = stated_address(person.email)
     name = assertion.name_id
     visit = None

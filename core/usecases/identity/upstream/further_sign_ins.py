@@ -24,7 +24,7 @@ from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.sign_in import is_code
 from core.domain.secrets import Token
 from core.frozen import Frozen
-from core.usecases.identity.upstream.journeys import Vouched
+from core.usecases.identity.upstream.journeys import IdpResponse
 from ports.crypto import KeyRing
 from ports.identity.upstream import PostedAnswerStore
 from ports.system import System
@@ -79,7 +79,7 @@ class NewcomerWords(Frozen):
     keyring: KeyRing
     system: System
 
-    async def keep(self, flow: FlowId, vouched: Vouched) -> None:
+    async def keep(self, flow: FlowId, vouched: IdpResponse) -> None:
         now = self.system.clock.now()
         newcomer = WaitingNewcomer(
             flow=flow,

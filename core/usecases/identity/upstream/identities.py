@@ -36,7 +36,7 @@ from core.domain.secrets import Token
 from core.frozen import Frozen
 from core.usecases.identity.account_endings import end_access, require_living
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.upstream.journeys import Journeys, Vouched
+from core.usecases.identity.upstream.journeys import IdpResponse, Journeys
 from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.crypto import ServerSecrets
@@ -53,7 +53,7 @@ class LinkedIdentities(Frozen, kw_only=True):
     templates: MailTemplates
     system: System
 
-    def of(self, user: UserId, vouched: Vouched) -> ConnectedIdentity:
+    def of(self, user: UserId, vouched: IdpResponse) -> ConnectedIdentity:
         upstream, asserted = vouched.upstream, vouched.asserted
         return ConnectedIdentity(
             id=IdentityId(self.system.ids.new()),
@@ -133,7 +133,7 @@ class Identities(Frozen):
         service = caller.service
         return await self.lookup.list(caller.user, caller.organization if service else "", service)
 
-    async def connect(self, taken: TakenState, vouched: Vouched, client: Client) -> None:
+    async def connect(self, taken: TakenState, vouched: IdpResponse, client: Client) -> None:
         """Connects the identity that the provider vouches for to the account that asked for it. May be repeated. Raises `UpstreamRefused`,
         `ProviderOff`, and `Unauthorized` when the account or one of the sessions behind the request has ended.
         """
@@ -156,7 +156,7 @@ class Identities(Frozen):
                 return
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
-    async def _connect(self, taken: TakenState, vouched: Vouched, user: UserId, met: MatchingAccounts, client: Client) -> bool:
+    async def _connect(self, taken: TakenState, vouched: IdpResponse, user: UserId, met: MatchingAccounts, client: Client) -> bool:
         """Connects the identity. An identity that was `met` is connected already, but may have been disconnected meanwhile. Returns False
         when a simultaneous request was quicker and the caller has to look again.
         """

@@ -12,7 +12,7 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import ConnectionExchangeId, FlowId, SessionId, UpstreamProviderId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, Prompt
-from core.domain.identity.upstream.claims import Asserted, NotVouched, OddProfile, may_be_issued_by
+from core.domain.identity.upstream.claims import Asserted, IdentityNotAsserted, OddProfile, may_be_issued_by
 from core.domain.identity.upstream.connection_tests import ConnectionExchange, ConnectionExchangeKind
 from core.domain.identity.upstream.connections import directory_contexts
 from core.domain.identity.upstream.directories import DirectoryRefused
@@ -44,7 +44,7 @@ from ports.system import System
 STATES: Final = "upstream_states"
 
 
-class Vouched(Frozen):
+class IdpResponse(Frozen):
     """A provider's word, and the tokens that came with it."""
 
     upstream: Upstream
@@ -163,7 +163,7 @@ class Journeys(Frozen):
             raise FlowOver
         return taken
 
-    async def vouched(self, taken: TakenState, state: Token, code: Token, issuer: str | None) -> Vouched:
+    async def vouched(self, taken: TakenState, state: Token, code: Token, issuer: str | None) -> IdpResponse:
         """Exchanges the code for the provider's word. `issuer` is the issuer that the answer names. Raises `ProviderOff` when the provider
         has been turned off meanwhile, or has another client, `OAuthError` when the provider's word shows no identity, and
         `UpstreamRefused` when what it tells of this person does not.
@@ -176,33 +176,33 @@ class Journeys(Frozen):
             issuer = None
         try:
             if issuer is not None and not may_be_issued_by(upstream.endpoints.issuer, issuer):
-                raise NotVouched("the answer is another issuer's")  # noqa: TRY301 - one way out for all of them
+                raise IdentityNotAsserted("the answer is another issuer's")  # noqa: TRY301 - one way out for all of them
             if not is_code(code):
-                raise NotVouched("no code")  # noqa: TRY301
+                raise IdentityNotAsserted("no code")  # noqa: TRY301
             flow = taken.flow
             since = None if flow is None else flow.wanted.signed_in_since(flow.created_at, self.system.clock.now())
             asked = replace(await self._asked(taken.provider, state), since=since, answer_names_issuer=issuer is not None)
             asserted, tokens = await self.outages.watch_return(upstream, taken.way, self.protocols.redeem(upstream, code, asked))
             if issuer is not None and issuer != asserted.issuer:
-                raise NotVouched("the answer is another tenant's")  # noqa: TRY301
-        except (NotVouched, OAuthError) as refusal:
+                raise IdentityNotAsserted("the answer is another tenant's")  # noqa: TRY301
+        except (IdentityNotAsserted, OAuthError) as refusal:
             raise self._failed(upstream, refusal) from None
         if upstream.organization is not None and not upstream.records_itself:
             self._recorded(upstream)
         if upstream.further is not None:
             asserted = replace(asserted, naming=upstream.further.naming)
-        return Vouched(upstream, asserted, tokens)
+        return IdpResponse(upstream, asserted, tokens)
 
-    def _failed(self, upstream: Upstream, refusal: NotVouched | OAuthError) -> OAuthError | UpstreamRefused:
+    def _failed(self, upstream: Upstream, refusal: IdentityNotAsserted | OAuthError) -> OAuthError | UpstreamRefused:
         """The refusal for the person. For an organization's own provider, it has the reference of an entry in the recorder. Whoever has an
         account at a provider of the installation may have an odd profile there: that is no failure of the provider's.
         """
-        is_word = isinstance(refusal, NotVouched | DirectoryRefused)
+        is_word = isinstance(refusal, IdentityNotAsserted | DirectoryRefused)
         self.metrics.upstream_sign_in(upstream.label, "not_vouched" if is_word else "failed")
         if isinstance(refusal, DirectoryRefused):
             # The recorder has the answer already.
             return refusal
-        if isinstance(refusal, NotVouched):
+        if isinstance(refusal, IdentityNotAsserted):
             detail = f"{upstream.label}: {refusal}"
             if upstream.organization is None:
                 if not isinstance(refusal, OddProfile):

@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.errors import BadRequest, Forbidden, NotFound, Unavailable
 from core.domain.identifiers import IdentityId
 from core.domain.identity.callers import Caller
-from core.domain.identity.upstream.claims import NotVouched
+from core.domain.identity.upstream.claims import IdentityNotAsserted
 from core.domain.identity.upstream.identities import (
     LEASE,
     LOOK_AGAIN_AFTER,
@@ -152,7 +152,7 @@ class ProviderTokens(Frozen):
         refresh_token = self._open("sealed_refresh_token", grant, grant.sealed_refresh_token)
         try:
             tokens = await self.protocols.refresh(upstream, refresh_token)
-        except (GrantEnded, OAuthError, NotVouched) as failure:
+        except (GrantEnded, OAuthError, IdentityNotAsserted) as failure:
             ended = isinstance(failure, GrantEnded)
             self.metrics.provider_token_refreshed(upstream.label, "ended" if ended else "failed")
             async with self.unit_of_work() as uow:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from core.domain.errors import found
 from core.domain.identifiers import ConnectionExchangeId, ConnectionTestId, OrganizationId, UpstreamProviderId
 from core.domain.identity.flows import FlowOver
-from core.domain.identity.upstream.claims import Asserted, NotVouched
+from core.domain.identity.upstream.claims import Asserted, IdentityNotAsserted
 from core.domain.identity.upstream.connection_tests import (
     CheckState,
     ConnectionExchange,
@@ -212,7 +212,7 @@ class ConnectionTests(Frozen):
             return _failed("answer", "The provider sent no code.", _ALLOW)
         try:
             asserted, _ = await self.protocols.redeem(self._upstream(directory), code, await self._asked(directory, state))
-        except NotVouched as refusal:
+        except IdentityNotAsserted as refusal:
             return _failed("token", f"The response does not identify a person: {refusal}.", _CLIENT)
         except OAuthError as refusal:
             return _failed("answer", str(refusal.detail or refusal.message), _REACH)

@@ -19,7 +19,7 @@ from core.domain.identity.upstream.further import FurtherProvider, FurtherState,
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
 from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
 from core.domain.secrets import Token
-from core.usecases.identity.upstream.journeys import Vouched
+from core.usecases.identity.upstream.journeys import IdpResponse
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, SIGN_IN, BoundForm, FlowForm, token_for
@@ -182,7 +182,7 @@ async def test_provider(call: Call[BoundForm, None, FurtherProviderPath], poster
 
 
 async def tested(
-    call: AnyCall, postern: Postern, taken: TakenState, state: Token, vouch: Callable[[], Awaitable[Vouched]]
+    call: AnyCall, postern: Postern, taken: TakenState, state: Token, vouch: Callable[[], Awaitable[IdpResponse]]
 ) -> Answer[bytes]:
     """The page after the way back. Only the platform owner who has left sees it, in the session of then. Raises `FlowOver`."""
     caller: Caller | None = call.request.caller

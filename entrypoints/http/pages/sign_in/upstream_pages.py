@@ -22,7 +22,7 @@ from core.domain.identity.upstream.identities import CANCELLED
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token
-from core.usecases.identity.upstream.journeys import Vouched
+from core.usecases.identity.upstream.journeys import IdpResponse
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
@@ -357,7 +357,9 @@ def _is_bare(link: Beginning, provider: str) -> bool:
     return not is_one_of_three(provider) and not link.flow and not link.saml_state
 
 
-async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Vouched:
+async def _vouched(
+    call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token
+) -> IdpResponse:
     back = call.query
     if back.error:
         if back.error in _CANCELLED:

@@ -44,7 +44,7 @@ def test_statements_and_the_domain_agree(
         account.address_is_proved,
         not account.address_is_proved,
         account.nobody_knows_address,
-        account.address_is_vouched,
+        account.address_is_idp_verified,
         account.address_is_verified_for(organization),
     )
 

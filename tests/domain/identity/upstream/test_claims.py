@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from core.domain.identity.upstream.claims import (
-    NotVouched,
+    IdentityNotAsserted,
     issued_by,
     may_be_issued_by,
     of_codehost,
@@ -74,7 +74,7 @@ def test_good_claims(changes: dict[str, Any]) -> None:
     ],
 )
 def test_claims_for_something_else(changes: dict[str, Any]) -> None:
-    with pytest.raises(NotVouched):
+    with pytest.raises(IdentityNotAsserted):
         require(**changes)
 
 
@@ -88,7 +88,7 @@ def test_a_sign_in_at_the_provider_that_is_too_old_where_it_tells() -> None:
     for good in (None, AT, AT - 60):
         told(good, NOW)
     for old in (AT - 61, 0, "whenever", True):
-        with pytest.raises(NotVouched):
+        with pytest.raises(IdentityNotAsserted):
             told(old, NOW)
 
 
@@ -101,11 +101,11 @@ def test_an_end_that_an_organizations_own_provider_states() -> None:
     assert ends(None) is None
     assert of_own_openid({"iss": ISSUER, "sub": "1"}, NOW).session_ends_at is None
     for over in (AT - 60, 0):
-        with pytest.raises(NotVouched, match="session there has already ended"):
+        with pytest.raises(IdentityNotAsserted, match="session there has already ended"):
             ends(over)
     odd: Any
     for odd in (-1, 2**34, True, "", str(AT + 3600), float("nan"), float("inf"), [], {}):
-        with pytest.raises(NotVouched, match="session_expiry is no moment"):
+        with pytest.raises(IdentityNotAsserted, match="session_expiry is no moment"):
             ends(odd)
     # Nobody else's word bounds a session.
     assert of_openid({"iss": ISSUER, "sub": "1", "session_expiry": AT + 3600}).session_ends_at is None
@@ -115,7 +115,7 @@ def test_an_issuer_with_many_tenants() -> None:
     assert issued_by(ISSUER, {}) == ISSUER
     assert issued_by(TENANTS, {"tid": TENANT}) == f"{ISSUER}/{TENANT}/v2.0"
     for tenant in (None, 7, "", "common", TENANT.upper(), f"{TENANT}/../x"):
-        with pytest.raises(NotVouched):
+        with pytest.raises(IdentityNotAsserted):
             issued_by(TENANTS, {"tid": tenant})
     assert may_be_issued_by(ISSUER, ISSUER)
     assert not may_be_issued_by(ISSUER, f"{ISSUER}/")
@@ -137,7 +137,7 @@ def test_the_standard_claims() -> None:
     ):
         assert not of_openid({"iss": ISSUER, "sub": "1", **claims}).email_is_verified
     for sub in (None, 7, "", "x" * 256):
-        with pytest.raises(NotVouched):
+        with pytest.raises(IdentityNotAsserted):
             of_openid({"iss": ISSUER, "sub": sub})
 
 
@@ -161,7 +161,7 @@ def test_the_office_suite_knows_people_by_tenant_and_object() -> None:
     asserted = of_officesuite({"iss": ISSUER, "sub": "pairwise", "tid": TENANT, "oid": "o", "email": "ada@example.org", "xms_edov": True})
     assert (asserted.subject, asserted.email_is_verified) == (f"{TENANT}:o", True)
     for claims in ({"tid": TENANT}, {"oid": "o"}):
-        with pytest.raises(NotVouched):
+        with pytest.raises(IdentityNotAsserted):
             of_officesuite({"iss": ISSUER, "sub": "pairwise", **claims})
 
 
@@ -169,14 +169,14 @@ def test_the_code_host_knows_people_by_number() -> None:
     asserted = of_codehost(ISSUER, {"id": 7}, [{"email": "a@example.org", "primary": True, "verified": True}])
     assert (asserted.issuer, asserted.subject, asserted.email, asserted.email_is_verified) == (ISSUER, "7", "a@example.org", True)
     assert of_codehost(ISSUER, {"id": 7}, ["?", {"email": 7, "primary": True}]).email == ""
-    with pytest.raises(NotVouched):
+    with pytest.raises(IdentityNotAsserted):
         of_codehost(ISSUER, {"id": "7"}, [])
 
 
 def test_user_info_is_of_the_same_person() -> None:
     both = with_userinfo({"sub": "1", "iss": ISSUER}, {"sub": "1", "email": "a@example.org", "iss": "https://evil.example"})
     assert both == {"sub": "1", "iss": ISSUER, "email": "a@example.org"}
-    with pytest.raises(NotVouched):
+    with pytest.raises(IdentityNotAsserted):
         with_userinfo({"sub": "1"}, {"email": "a@example.org"})
 
 

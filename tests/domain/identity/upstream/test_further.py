@@ -9,7 +9,7 @@ import pytest
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import FlowId, FurtherProviderId, OrganizationId
 from core.domain.identity.profiles import StatedProfile
-from core.domain.identity.upstream.claims import Asserted, NotVouched, of_further_openid, of_further_profile, require_claims
+from core.domain.identity.upstream.claims import Asserted, IdentityNotAsserted, of_further_openid, of_further_profile, require_claims
 from core.domain.identity.upstream.further import (
     FurtherChange,
     FurtherProvider,
@@ -200,7 +200,7 @@ def test_a_profile_is_read_by_the_mapping() -> None:
     silent = replace(OAUTH, email="", verified="", full_name="")
     assert of_further_profile(silent, profile).email == ""
     for wrong in ({}, {"data": {"id": True}}, {"data": {"id": ""}}, {"data": {"id": "x" * 256}}, {"data": 3}):
-        with pytest.raises(NotVouched, match=r"no id at data\.id"):
+        with pytest.raises(IdentityNotAsserted, match=r"no id at data\.id"):
             of_further_profile(OAUTH, wrong)
 
 
@@ -217,7 +217,7 @@ def test_only_who_repeats_no_nonce_may_leave_it_out() -> None:
     claims = {"iss": "i", "aud": "c", "iat": NOW.timestamp(), "exp": NOW.timestamp() + 60}
     require_claims(claims, issuer="i", client_id="c", nonce="n", now=NOW, repeats=False)
     for more, repeats in (({}, True), ({"nonce": "other"}, False)):
-        with pytest.raises(NotVouched, match="another nonce"):
+        with pytest.raises(IdentityNotAsserted, match="another nonce"):
             require_claims({**claims, **more}, issuer="i", client_id="c", nonce="n", now=NOW, repeats=repeats)
 
 

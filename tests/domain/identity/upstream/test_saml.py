@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.claims import NotVouched
+from core.domain.identity.upstream.claims import IdentityNotAsserted
 from core.domain.identity.upstream.connection_tests import CheckName, CheckState, Examination
 from core.domain.identity.upstream.connection_tests import restored_examination as restored_check
 from core.domain.identity.upstream.directories import asserted_by
@@ -202,7 +202,7 @@ def test_an_answer_that_has_waited_signs_nobody_in_whose_name_cannot_be_kept(sub
     assert asserting is not None
     kept = replace(asserting, person=replace(asserting.person, subject="x" * 255))
     assert asserted_by(_PROVIDER, kept).subject == "x" * 255
-    with pytest.raises(NotVouched, match="empty or too long"):
+    with pytest.raises(IdentityNotAsserted, match="empty or too long"):
         asserted_by(_PROVIDER, replace(kept, person=replace(kept.person, subject=subject)))
 
 

@@ -45,7 +45,7 @@ from core.usecases.identity.registering import MailBudgets, Registrations, asked
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof
 from core.usecases.identity.sign_in.proofs.upstream import UpstreamProofs
 from core.usecases.identity.upstream.further_sign_ins import NewcomerWords
-from core.usecases.identity.upstream.journeys import Vouched
+from core.usecases.identity.upstream.journeys import IdpResponse
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.crypto import ServerSecrets
 from ports.identity.sign_in import Attempts
@@ -245,7 +245,7 @@ class NewcomerProofs(Frozen):
             raise CodeRefused
         return await self.proofs.make_of_newcomer(flow, await self._vouched(tried, flow), Email(tried.email), client)
 
-    async def _vouched(self, newcomer: WaitingNewcomer, flow: Flow) -> Vouched:
+    async def _vouched(self, newcomer: WaitingNewcomer, flow: Flow) -> IdpResponse:
         """The provider's word, as long as the provider is on."""
         way = await self.lookup.way(newcomer.provider, ServicePlace(organization=flow.wanted.organization, service=flow.service))
-        return Vouched(self.providers.found(newcomer.provider, way), self.words.opened(newcomer), NO_TOKENS)
+        return IdpResponse(self.providers.found(newcomer.provider, way), self.words.opened(newcomer), NO_TOKENS)

@@ -139,7 +139,7 @@ class PasskeyProofs(Frozen):
             await self._log_failure(LoginFailure.DEACTIVATED, approach, used.named, application)
             raise PasskeyRefused("the account is deactivated")
         # A named person has given another proof before: who came through the provider that vouches shows a passkey as the second factor.
-        if not (account.address_is_proved or (user is not None and account.address_is_vouched)):
+        if not (account.address_is_proved or (user is not None and account.address_is_idp_verified)):
             await self._log_failure(LoginFailure.EMAIL_NOT_VERIFIED, approach, used.named, application)
             raise EmailNotVerified
         return used

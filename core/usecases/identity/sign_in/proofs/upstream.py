@@ -52,7 +52,7 @@ from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof, StatedFi
 from core.usecases.identity.sign_in_domains import SignInDomains
 from core.usecases.identity.upstream.further_sign_ins import NewcomerWords
 from core.usecases.identity.upstream.identities import LOOKS, LinkedIdentities
-from core.usecases.identity.upstream.journeys import Vouched
+from core.usecases.identity.upstream.journeys import IdpResponse
 from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream import UpstreamLookup
@@ -63,18 +63,18 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 _METHODS: Final = (FEDERATED,)
 
 
-def _stated(vouched: Vouched) -> StatedFields | None:
+def _stated(vouched: IdpResponse) -> StatedFields | None:
     organization, stated = vouched.upstream.organization, vouched.asserted.fields
     return None if organization is None or not stated else StatedFields(organization, vouched.upstream.key, stated)
 
 
-def _voucher(vouched: Vouched) -> Voucher | None:
+def _voucher(vouched: IdpResponse) -> Voucher | None:
     """None for a provider of the installation: the word of one of the three proves an address, and a code proves that of a newcomer."""
     organization = vouched.upstream.organization
     return None if organization is None else Voucher(organization, UUID(vouched.upstream.key))
 
 
-def _ending(vouched: Vouched) -> DirectoryVisit | None:
+def _ending(vouched: IdpResponse) -> DirectoryVisit | None:
     """Only an organization's own provider says when a visit ends."""
     organization, ends_at = vouched.upstream.organization, vouched.asserted.session_ends_at
     return None if organization is None else ending_visit(UpstreamProviderId(UUID(vouched.upstream.key)), ends_at)
@@ -102,7 +102,7 @@ class UpstreamProofs(Frozen):
     metrics: Metrics
     system: System
 
-    async def make(self, taken: TakenState, vouched: Vouched, client: Client) -> Arrival:
+    async def make(self, taken: TakenState, vouched: IdpResponse, client: Client) -> Arrival:
         """Makes the proof. If the provider's word is enough, also connects the identity or creates the account. Raises `UpstreamRefused`,
         `ProviderOff`, `AddressNeeded` for a newcomer, and `ProviderRequired` when people with this address sign in at another provider.
         """
@@ -126,7 +126,7 @@ class UpstreamProofs(Frozen):
                 raise AddressNeeded
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
-    async def foreseen(self, vouched: Vouched, client: Client) -> tuple[str, str]:
+    async def foreseen(self, vouched: IdpResponse, client: Client) -> tuple[str, str]:
         """Returns what would come of a further provider's word, in one word, and the address of the account that it would open. Writes
         nothing.
         """
@@ -138,7 +138,7 @@ class UpstreamProofs(Frozen):
             return ("deactivated" if account.deactivated_at is not None else "signs_in"), account.email.address
         return ("taken" if met.named is not None else "asked"), ""
 
-    async def make_of_newcomer(self, flow: Flow, vouched: Vouched, email: Email, client: Client) -> Arrival:
+    async def make_of_newcomer(self, flow: Flow, vouched: IdpResponse, email: Email, client: Client) -> Arrival:
         """Makes the account of a newcomer who has shown that the address is theirs, connects the identity, and makes the proof. Whoever was
         connected meanwhile signs in. Raises `UpstreamRefused` when an account has the address: whoever signs in to it can connect the
         provider there. Raises `ProviderOff`, and `ProviderRequired` when people with this address sign in at another provider.
@@ -163,7 +163,7 @@ class UpstreamProofs(Frozen):
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
     async def _made(
-        self, met: MatchingAccounts, vouched: Vouched, email: Email, way: WayThrough, *, flow: Flow, client: Client
+        self, met: MatchingAccounts, vouched: IdpResponse, email: Email, way: WayThrough, *, flow: Flow, client: Client
     ) -> _Known | None:
         if met.sign_in_domain is not None:
             await self.sign_in_domains.require(met.sign_in_domain, self._word(vouched, way, met), is_platform_owner=False)
@@ -176,7 +176,7 @@ class UpstreamProofs(Frozen):
     def _is_new(met: MatchingAccounts, upstream: Upstream) -> bool:
         return met.connected is None and not upstream.proves
 
-    def _proof(self, known: _Known, met: MatchingAccounts, vouched: Vouched, way: WayThrough) -> Proof:
+    def _proof(self, known: _Known, met: MatchingAccounts, vouched: IdpResponse, way: WayThrough) -> Proof:
         asserted, now = vouched.asserted, self.system.clock.now()
         self.metrics.upstream_sign_in(vouched.upstream.label, "succeeded")
         return Proof(
@@ -195,7 +195,7 @@ class UpstreamProofs(Frozen):
             factor=stated_factor(vouched.upstream, asserted.methods),
         )
 
-    async def needs_consent(self, taken: TakenState, vouched: Vouched, arrival: Arrival) -> bool:
+    async def needs_consent(self, taken: TakenState, vouched: IdpResponse, arrival: Arrival) -> bool:
         """Returns whether the person has to return to the provider for consent before the sign-in: the provider gives refresh tokens only
         after consent, and has not asked for consent this time.
         """
@@ -205,7 +205,7 @@ class UpstreamProofs(Frozen):
         return not await self.grants.lasts(identity, vouched.upstream, taken.way, vouched.tokens)
 
     async def _known(
-        self, met: MatchingAccounts, vouched: Vouched, way: WayThrough, approach: Approach, application: Context
+        self, met: MatchingAccounts, vouched: IdpResponse, way: WayThrough, approach: Approach, application: Context
     ) -> _Known | None:
         """Returns None when a simultaneous sign-in was quicker and the caller has to look again."""
         upstream, asserted, client = vouched.upstream, vouched.asserted, approach.client
@@ -252,7 +252,7 @@ class UpstreamProofs(Frozen):
         return await self.sign_in_domains.of(account)
 
     async def _created(
-        self, vouched: Vouched, email: Email, way: WayThrough, client: Client, *, newcomer: FlowId | None = None
+        self, vouched: IdpResponse, email: Email, way: WayThrough, client: Client, *, newcomer: FlowId | None = None
     ) -> _Known | None:
         """`newcomer` is the flow in which somebody waits whose address a mailed code has shown."""
         now = self.system.clock.now()
@@ -275,7 +275,7 @@ class UpstreamProofs(Frozen):
             await uow.commit()
         return _Known(identity.id, NamedAccount(account, None, False, NOTHING_KNOWN))
 
-    async def _vouched(self, vouched: Vouched, named: NamedAccount, met: MatchingAccounts) -> NamedAccount:
+    async def _vouched(self, vouched: IdpResponse, named: NamedAccount, met: MatchingAccounts) -> NamedAccount:
         """A connected identity whose provider tells the account's own address, as verified, vouches for the address. So does the first
         sign-in of somebody who came with a moved organization, or by an import.
         """
@@ -291,7 +291,7 @@ class UpstreamProofs(Frozen):
         return replace(named, account=replace(account, address_vouched_by=voucher))
 
     async def _connected(
-        self, vouched: Vouched, named: NamedAccount, way: WayThrough, client: Client, *, replaces: bool = False
+        self, vouched: IdpResponse, named: NamedAccount, way: WayThrough, client: Client, *, replaces: bool = False
     ) -> _Known | None:
         """Connects the identity to an account whose address is proved, or for which this provider has vouched before. The provider has
         verified the same address. `replaces`:
@@ -322,7 +322,7 @@ class UpstreamProofs(Frozen):
             await uow.commit()
         return _Known(identity.id, named)
 
-    async def _reclaimed(self, vouched: Vouched, named: NamedAccount, email: Email, way: WayThrough, client: Client) -> _Known | None:
+    async def _reclaimed(self, vouched: IdpResponse, named: NamedAccount, email: Email, way: WayThrough, client: Client) -> _Known | None:
         """Gives the account to the provider's person, when the registrant of the address has never proved it. Everything that the
         registrant left there ends.
         """
@@ -352,21 +352,21 @@ class UpstreamProofs(Frozen):
         # The browsers and habits that are known are those of whoever was here before.
         return _Known(identity.id, NamedAccount(account, None, False, NOTHING_KNOWN))
 
-    async def _fill(self, uow: UnitOfWork, user: UserId, vouched: Vouched, actor: Actor) -> None:
+    async def _fill(self, uow: UnitOfWork, user: UserId, vouched: IdpResponse, actor: Actor) -> None:
         """The first sign-in by a provider of the installation fills what the person has left empty. An organization's own provider writes
         nothing of the person's own.
         """
         if vouched.upstream.organization is None:
             await self.profiles.fill(uow, user, vouched.asserted.stated, actor, vouched.upstream.label)
 
-    def _use(self, identity: IdentityId, vouched: Vouched, way: WayThrough) -> Callable[[UnitOfWork], Awaitable[None]]:
+    def _use(self, identity: IdentityId, vouched: IdpResponse, way: WayThrough) -> Callable[[UnitOfWork], Awaitable[None]]:
         async def use(uow: UnitOfWork) -> None:
             await uow.identities.keep_email(identity, vouched.asserted.email)
             await self.grants.keep(uow, identity, vouched.upstream, way, vouched.tokens)
 
         return use
 
-    def _word(self, vouched: Vouched, way: WayThrough, met: MatchingAccounts) -> Word:
+    def _word(self, vouched: IdpResponse, way: WayThrough, met: MatchingAccounts) -> Word:
         """Builds the word that the sign-in domain judges. An address that mail would not accept may have another domain than the domain of
         the look-up.
         """
