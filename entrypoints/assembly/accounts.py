@@ -47,7 +47,7 @@ from core.usecases.identity.sign_in.proofs.password import BreachesAtSignIn, Kno
 from core.usecases.identity.sign_in_domains import SignInDomains
 from core.usecases.identity.upstream.further_sign_ins import NewcomerWords
 from core.usecases.identity.upstream.identities import LinkedIdentities
-from core.usecases.identity.upstream.journeys import Journeys
+from core.usecases.identity.upstream.idp_logins import IdpLogins
 from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from core.usecases.identity.upstream.providers import FurtherOffers, ProviderLooks, ProviderOutages, UpstreamProviders
 from core.usecases.tenancy.hook_asking import HookBreakers
@@ -92,7 +92,7 @@ class UpstreamParts(Frozen, kw_only=True):
     lookup: PostgresUpstreamSignIn
     connection_lookup: PostgresConnections
     connection_recorder: ConnectionExchangeWriter
-    journeys: Journeys
+    idp_logins: IdpLogins
     linked: LinkedIdentities
     grants: IdentityGrants
     words: NewcomerWords
@@ -117,7 +117,7 @@ def assemble_upstream(settings: Settings, foundation: Foundation) -> UpstreamPar
         lookup=lookup,
         connection_lookup=connections,
         connection_recorder=recorder,
-        journeys=Journeys(
+        idp_logins=IdpLogins(
             lookup,
             foundation.upstreams,
             providers=providers,

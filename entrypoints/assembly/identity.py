@@ -40,7 +40,7 @@ from core.usecases.identity.sign_in_domains import SignInDomains
 from core.usecases.identity.terms import TermsOfPeople
 from core.usecases.identity.upstream.further_sign_ins import PostedAnswers
 from core.usecases.identity.upstream.identities import Identities, LinkRequests
-from core.usecases.identity.upstream.journeys import Journeys, RepeatedReturns
+from core.usecases.identity.upstream.idp_logins import IdpLogins, RepeatedReturns
 from core.usecases.identity.upstream.provider_tokens import ProviderTokens
 from core.usecases.identity.upstream.providers import FurtherOffers
 from core.usecases.tenancy.hook_asking import HookAsking
@@ -110,7 +110,7 @@ class Identity(Frozen, kw_only=True):
     passkey_offers: PasskeyOffers
     reauthentication: Reauthentication
     privacy: Privacy
-    journeys: Journeys
+    idp_logins: IdpLogins
     connection_lookup: ConnectionLookup
     connection_recorder: ConnectionExchangeWriter
     upstream_proofs: UpstreamProofs

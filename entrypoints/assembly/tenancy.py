@@ -179,8 +179,10 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         "directory_passwords": {
             **connections,
             "failures": PostgresDirectoryFailures(pool),
-            "outages": identity.journeys.outages,
-            "failed_sign_ins": FailedDirectorySignIns(identity.journeys.lookup, identity.devices, identity.login_events, foundation.system),
+            "outages": identity.idp_logins.outages,
+            "failed_sign_ins": FailedDirectorySignIns(
+                identity.idp_logins.lookup, identity.devices, identity.login_events, foundation.system
+            ),
         },
         "directory_logouts": connections,
         "setup_drafts": {**setups, "activations": Activations(shared["proofs"], foundation.keyring, foundation.clock)},
@@ -205,7 +207,7 @@ def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> P
         "mfa": identity.mfa,
         "devices": identity.devices,
         "sessions": identity.sessions,
-        "journeys": identity.journeys,
+        "idp_logins": identity.idp_logins,
         "recorder": identity.connection_recorder,
         "own_issuer": settings.public_url,
         "hosts": settings.text_hosts,

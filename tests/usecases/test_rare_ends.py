@@ -33,7 +33,7 @@ from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.sign_in.sign_in_results import BrowserSessions
 from core.usecases.identity.upstream import identities
 from core.usecases.identity.upstream.identities import Identities
-from core.usecases.identity.upstream.journeys import RepeatedReturns
+from core.usecases.identity.upstream.idp_logins import RepeatedReturns
 from core.usecases.record import Audit, Deliveries
 from core.usecases.services.billing_reconciliation import BillingReconciliation
 from core.usecases.tenancy.mail_servers import MailServers

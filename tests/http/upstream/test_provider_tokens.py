@@ -371,7 +371,7 @@ async def test_whoever_connects_an_identity_for_a_service_is_asked_for_consent(
     ada = scene.people.add("ada@home.example")
     caller = await scene.postern.tenancy.callers.resolve(await scene.tenants.token_in(ada, scene.app))
     asker = Asker(session=caller.session, user=caller.user, place=ServicePlace(organization="acme", service_slug="app"))
-    leaving = scene.postern.identity.journeys.leave_to_connect("websuite", Token("b" * 43), caller, asker)
+    leaving = scene.postern.identity.idp_logins.leave_to_connect("websuite", Token("b" * 43), caller, asker)
     scene.fakes["websuite"].consent(await leaving)
     assert scene.fakes["websuite"].asked["prompt"] == prompt
 

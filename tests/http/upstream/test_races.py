@@ -352,7 +352,7 @@ async def test_an_identity_that_is_disconnected_while_it_is_connected_again_is_c
     fake = scene.sits(word=word)
     await scene.go(scene.browser(), "?org=acme", word=provider)
     (before,) = scene.identities()
-    sign_in: Any = scene.postern.identity.journeys
+    sign_in: Any = scene.postern.identity.idp_logins
     take = sign_in.take
 
     async def in_the_app(*given: Any) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 from core.domain.identity.upstream.sign_in import UsedState
 from core.domain.secrets import Token
-from core.usecases.identity.upstream.journeys import RepeatedReturns
+from core.usecases.identity.upstream.idp_logins import RepeatedReturns
 
 
 @pytest.mark.parametrize(("led_to", "told"), [("", ["/ui/sign-in"]), ("/ui/account", [])])

@@ -24,7 +24,7 @@ from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.sign_in import is_code
 from core.domain.secrets import Token
 from core.frozen import Frozen
-from core.usecases.identity.upstream.journeys import IdpResponse
+from core.usecases.identity.upstream.idp_logins import IdpResponse
 from ports.crypto import KeyRing
 from ports.identity.upstream import PostedAnswerStore
 from ports.system import System

@@ -36,7 +36,7 @@ from core.domain.secrets import Token
 from core.frozen import Frozen
 from core.usecases.identity.account_endings import end_access, require_living
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.upstream.journeys import IdpResponse, Journeys
+from core.usecases.identity.upstream.idp_logins import IdpLogins, IdpResponse
 from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.crypto import ServerSecrets
@@ -232,14 +232,14 @@ REQUESTS: Final = "link_requests"
 
 class LinkRequests(Frozen):
     lookup: UpstreamLookup
-    journeys: Journeys
+    idp_logins: IdpLogins
     server_secrets: ServerSecrets
     clock: Clock
 
     async def make(self, caller: Caller, provider: str) -> str:
         """Returns a signed request for the page's address. Raises `UnknownProvider` and `ProviderOff`."""
         key = provider_key(provider)
-        await self.journeys.name_at(key, ServicePlace(organization=caller.organization, service_slug=caller.service))
+        await self.idp_logins.name_at(key, ServicePlace(organization=caller.organization, service_slug=caller.service))
         return request_of(key, caller.session, self.clock.now(), await self.server_secrets.get(REQUESTS))
 
     async def find(self, provider: str, request: str, caller: Caller) -> LinkRequest | None:
@@ -249,7 +249,7 @@ class LinkRequests(Frozen):
         key, asker = await self._asked(provider, request)
         if asker.user != caller.user:
             return None
-        return LinkRequest(provider=key, name=await self.journeys.name_at(key, asker.place), asker=asker)
+        return LinkRequest(provider=key, name=await self.idp_logins.name_at(key, asker.place), asker=asker)
 
     async def leave(self, provider: str, request: str, caller: Caller, browser: Token) -> str | None:
         """Returns the address at which the person signs in at the provider, or None when the request is about another account. Raises the
@@ -258,7 +258,7 @@ class LinkRequests(Frozen):
         key, asker = await self._asked(provider, request)
         if asker.user != caller.user:
             return None
-        return await self.journeys.leave_to_connect(key, browser, caller, asker)
+        return await self.idp_logins.leave_to_connect(key, browser, caller, asker)
 
     async def _asked(self, provider: str, request: str) -> tuple[str, Asker]:
         key = provider_key(provider)

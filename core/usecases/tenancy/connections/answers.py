@@ -62,7 +62,7 @@ from core.domain.saml import (
 )
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace
-from core.usecases.identity.upstream.journeys import STATES
+from core.usecases.identity.upstream.idp_logins import STATES
 from core.usecases.tenancy.connections.trials import ConnectionTests
 from ports.crypto import KeyRing, ServerSecrets
 from ports.identity.upstream import ConnectionLookup, ConnectionRecorder, ServiceProviderDocuments

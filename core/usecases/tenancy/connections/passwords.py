@@ -51,7 +51,7 @@ from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
-from core.usecases.identity.upstream.journeys import STATES
+from core.usecases.identity.upstream.idp_logins import STATES
 from core.usecases.identity.upstream.providers import ProviderOutages
 from core.usecases.tenancy.connections.trials import ConnectionTests, DirectorySurveys
 from ports.crypto import KeyRing, ServerSecrets

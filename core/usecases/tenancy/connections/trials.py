@@ -35,7 +35,7 @@ from core.domain.secrets import Secret, Token
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.upstream_providers import UpstreamProvider, provider_tested, require_complete, tested
 from core.frozen import Frozen
-from core.usecases.identity.upstream.journeys import STATES, Journeys
+from core.usecases.identity.upstream.idp_logins import STATES, IdpLogins
 from core.usecases.tenancy.upstream_providers import held
 from ports.crypto import KeyRing, ServerSecrets
 from ports.identity.upstream import ConnectionLookup, ConnectionRecorder, LdapDirectories, UpstreamProtocols
@@ -95,7 +95,7 @@ class ConnectionTests(Frozen):
     lookup: ConnectionLookup
     starters: TestStarters
     protocols: UpstreamProtocols
-    journeys: Journeys
+    idp_logins: IdpLogins
     surveys: DirectorySurveys
     recorder: ConnectionRecorder
     keyring: KeyRing
@@ -220,7 +220,7 @@ class ConnectionTests(Frozen):
 
     async def _asked(self, directory: ConnectedDirectory, state: Token) -> ProviderRequest:
         nonce, verifier = derived(state, await self.server_secrets.get(STATES))
-        return ProviderRequest(redirect_uri=self.journeys.callback(str(directory.id)), state=state, nonce=nonce, verifier=verifier)
+        return ProviderRequest(redirect_uri=self.idp_logins.callback(str(directory.id)), state=state, nonce=nonce, verifier=verifier)
 
     def _upstream(self, directory: ConnectedDirectory) -> Upstream:
         client = directory.client

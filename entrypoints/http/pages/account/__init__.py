@@ -122,7 +122,7 @@ def _sections(postern: Postern, text: Text, here: str, *, impersonating: bool) -
     hidden = {
         DETAILS,
         *([PASSKEYS] if postern.identity.passkeys.obstacle is not None else []),
-        *([CONNECTIONS] if not postern.identity.journeys.has_any else []),
+        *([CONNECTIONS] if not postern.identity.idp_logins.has_any else []),
     } - {here}
     return [
         (text(heading) if heading else "", [(address, text(label)) for address, label in group if address not in hidden])

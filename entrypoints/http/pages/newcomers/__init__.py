@@ -19,7 +19,7 @@ from core.domain.identity.upstream.further import FurtherProvider, FurtherState,
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
 from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
 from core.domain.secrets import Token
-from core.usecases.identity.upstream.journeys import IdpResponse
+from core.usecases.identity.upstream.idp_logins import IdpResponse
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, SIGN_IN, BoundForm, FlowForm, token_for
@@ -175,7 +175,7 @@ async def test_provider(call: Call[BoundForm, None, FurtherProviderPath], poster
     """Leave for a further provider, to test it"""
     _require_owner(call.caller)
     browser, headers = browser_secret(call, postern)
-    address = await postern.identity.journeys.leave_to_test(call.path.key, browser, call.caller)
+    address = await postern.identity.idp_logins.leave_to_test(call.path.key, browser, call.caller)
     text = shipped_pages().text(call.language)
     content = shipped_pages().page("leave.html", call.language, title=text("leaving.title"), label=text("common.continue"), address=address)
     return Answer(content, 200, headers)

@@ -304,7 +304,7 @@ async def _page(
         ours=ours,
         sources=mapping_of(product),
         attribute=attribute or AddressAttributeForm(email_sources=_first_source(saml)),
-        callback=postern.identity.journeys.callback(str(client_id_of(draft.id))),
+        callback=postern.identity.idp_logins.callback(str(client_id_of(draft.id))),
         given=given or GivenMetadataForm(address="" if saml is None else saml.metadata_url),
         values=values
         or DirectoryValuesForm(issuer="" if connection is None else connection.issuer, sso_url="" if saml is None else saml.sso_url),

@@ -27,7 +27,7 @@ def address_again(provider: str, flow: Flow, **more: str) -> str:
 
 def provider_name(postern: Postern, way: WayIn) -> str:
     """The provider's name for people. Empty for a provider of the organization's own that has been deleted."""
-    return "" if way.sign_in_domain is None else postern.identity.journeys.name(way.sign_in_domain.provider, way.provider_name)
+    return "" if way.sign_in_domain is None else postern.identity.idp_logins.name(way.sign_in_domain.provider, way.provider_name)
 
 
 def ask_to_leave(call: AnyCall, flow: Flow, provider: str, name: str, **more: str) -> bytes:

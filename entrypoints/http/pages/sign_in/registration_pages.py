@@ -99,7 +99,7 @@ async def show_registration(call: Call[None, EntryLink, None, Caller | None], po
     flow = await flow_of(call, postern, link.flow) if link.flow else None
     browser, headers = browser_secret(call, postern)
     shown = _Entry(browser, flow, flow.email if flow is not None else "", link.to, link.org_slug)
-    await postern.identity.journeys.refresh_offers()
+    await postern.identity.idp_logins.refresh_offers()
     return Answer(await _registration_page(call, postern, shown), 200, headers)
 
 

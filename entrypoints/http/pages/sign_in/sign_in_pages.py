@@ -108,7 +108,7 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
     if link.flow:
         flow = await flow_of(call, postern, link.flow)
         over = await when_over(call, postern, flow)
-        await postern.identity.journeys.refresh_offers()
+        await postern.identity.idp_logins.refresh_offers()
         return over or Answer(address_page(call, postern, flow, flow.email), 200)
     if caller is not None:
         if not link.again:
@@ -120,7 +120,7 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
     if call.request.others and not link.again:
         return redirect(f"{ACCOUNTS}?{urlencode({'to': own_place(link.to)})}")
     browser, headers = browser_secret(call, postern)
-    await postern.identity.journeys.refresh_offers()
+    await postern.identity.idp_logins.refresh_offers()
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.leads_on()
     spoken, offers = (shipped_pages().words, shipped_pages().passkeys_elsewhere), tuple(offered(postern, None, link.to))
     parts = _first_page(call.language, spoken, link.to, offers, passkeys=passkeys, registers=registers)
@@ -158,7 +158,7 @@ async def show_password(call: Call[None, FlowLink, None, Caller | None], postern
         return over
     if not flow.email:
         return to(SIGN_IN, flow)
-    await postern.identity.journeys.refresh_offers()
+    await postern.identity.idp_logins.refresh_offers()
     way = await _way_in(postern, flow.email)
     # A form may lead here, too, from pages of ours that already know the address. So the answer is a page that leaves, not a redirect.
     elsewhere = to_provider(call, postern, flow, flow.email, way)
@@ -353,7 +353,7 @@ def address_page(
 
 def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[ProviderButton]:
     """The buttons of the available providers."""
-    offers = postern.identity.journeys.offered_in(flow)
+    offers = postern.identity.idp_logins.offered_in(flow)
     return [(one.key, one.name, _onward(f"/auth/{one.key}", flow, place), one.logo) for one in offers if one.key != but]
 
 

@@ -22,7 +22,7 @@ from core.domain.identity.upstream.identities import CANCELLED
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token
-from core.usecases.identity.upstream.journeys import IdpResponse
+from core.usecases.identity.upstream.idp_logins import IdpResponse
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
@@ -143,9 +143,9 @@ async def begin_provider_sign_in(call: Call[None, Beginning, ProviderPath, Calle
         if _is_bare(link, provider):
             if begins:
                 await postern.identity.flows.keep(flow, browser)
-            name = await postern.identity.journeys.name_in(flow, provider, sign_in_domain=link.org)
+            name = await postern.identity.idp_logins.name_in(flow, provider, sign_in_domain=link.org)
             return with_headers(headers, Answer(ask_to_leave(call, flow, provider, name, org=link.org, login_hint=link.login_hint), 200))
-        address = await postern.identity.journeys.leave(
+        address = await postern.identity.idp_logins.leave(
             provider,
             browser,
             flow,
@@ -180,7 +180,7 @@ async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Cal
     provider, state = call.path.provider, Token(call.query.state)
     browser = flow_secret(call.request, postern.foundation.public_url)
     try:
-        taken = await postern.identity.journeys.take(provider, state, browser)
+        taken = await postern.identity.idp_logins.take(provider, state, browser)
     except FlowOver:
         return await _again(call, postern, provider, state, browser)
     # A browser that is sent back twice drops this request. The provider redeems its code only once, so this request must finish all the
@@ -365,7 +365,7 @@ async def _vouched(
         if back.error in _CANCELLED:
             raise UpstreamRefused(CANCELLED)
         raise OAuthError(detail="the provider answered with an error")
-    return await postern.identity.journeys.vouched(taken, state, Token(back.code), back.iss)
+    return await postern.identity.idp_logins.vouched(taken, state, Token(back.code), back.iss)
 
 
 async def _of_person(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Page:

@@ -129,5 +129,5 @@ async def verify_user_code(call: Call[EnteredUserCode], postern: Postern) -> Dev
     """
     found, _ = await postern.federation.device_flow.find_entered(call.body.user_code)
     organization = found.context.organization_slug
-    offers = await postern.identity.journeys.offered_at(organization)
+    offers = await postern.identity.idp_logins.offered_at(organization)
     return DeviceVerification(organization, found.context.service_slug, [PASSWORD_PROVIDER, *(offer.key for offer in offers)])

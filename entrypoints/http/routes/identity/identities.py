@@ -100,7 +100,7 @@ async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) 
         request = await postern.identity.link_requests.make(call.caller, provider)
         return AuthorizationUrl(address(postern, provider, request))
     browser, headers = _browser(call, postern)
-    url = await postern.identity.journeys.leave_to_connect(provider, browser, call.caller)
+    url = await postern.identity.idp_logins.leave_to_connect(provider, browser, call.caller)
     return Answer(AuthorizationUrl(url), 200, headers)  # type: ignore[return-value]  # the declaration's type, with headers
 
 

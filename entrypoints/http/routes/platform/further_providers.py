@@ -380,7 +380,7 @@ async def _shown(one: FurtherProvider, postern: Postern) -> FurtherProviderRecor
 
 def _record(one: FurtherProvider, people: int, postern: Postern) -> FurtherProviderRecord:
     logo = None if one.logo_digest is None else f"{postern.foundation.public_url}{logo_path(one.logo_digest)}"
-    return _provider(one, people=people, callback_url=postern.identity.journeys.callback(one.key), logo=logo)
+    return _provider(one, people=people, callback_url=postern.identity.idp_logins.callback(one.key), logo=logo)
 
 
 _provider = shown(

@@ -707,7 +707,7 @@ def record_of(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderR
         provider,
         saml=_saml_record(postern, provider),
         ldap=None if provider.ldap is None else _description(provider.ldap),
-        callback_url=postern.identity.journeys.callback(str(provider.id)),
+        callback_url=postern.identity.idp_logins.callback(str(provider.id)),
     )
 
 

@@ -45,7 +45,7 @@ from core.usecases.identity.registering import MailBudgets, Registrations, asked
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof
 from core.usecases.identity.sign_in.proofs.upstream import UpstreamProofs
 from core.usecases.identity.upstream.further_sign_ins import NewcomerWords
-from core.usecases.identity.upstream.journeys import IdpResponse
+from core.usecases.identity.upstream.idp_logins import IdpResponse
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.crypto import ServerSecrets
 from ports.identity.sign_in import Attempts

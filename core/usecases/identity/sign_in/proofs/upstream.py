@@ -52,7 +52,7 @@ from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof, StatedFi
 from core.usecases.identity.sign_in_domains import SignInDomains
 from core.usecases.identity.upstream.further_sign_ins import NewcomerWords
 from core.usecases.identity.upstream.identities import LOOKS, LinkedIdentities
-from core.usecases.identity.upstream.journeys import IdpResponse
+from core.usecases.identity.upstream.idp_logins import IdpResponse
 from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream import UpstreamLookup

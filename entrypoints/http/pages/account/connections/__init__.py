@@ -74,7 +74,7 @@ async def connect(call: Call[BoundForm, None, ConnectionPath], postern: Postern)
     """Leave for a provider, to connect the account there"""
     browser, headers = browser_secret(call, postern)
     try:
-        address = await postern.identity.journeys.leave_to_connect(call.path.provider, browser, call.caller)
+        address = await postern.identity.idp_logins.leave_to_connect(call.path.provider, browser, call.caller)
     except (ProviderOff, OAuthError) as refusal:
         return Answer(await _page(call, postern, errors={"": refusal}), 400)
     text = shipped_pages().text(call.language)
@@ -142,8 +142,8 @@ async def _offered(call: AnyCall, postern: Postern) -> list[tuple[str, str, str]
     """The providers that the person can connect, with their names and logos: the installation's own, and those of the organization that
     the person manages here.
     """
-    return [(one.key, one.name, one.logo) for one in await postern.identity.journeys.offered_to(call.caller)]
+    return [(one.key, one.name, one.logo) for one in await postern.identity.idp_logins.offered_to(call.caller)]
 
 
 def _name(postern: Postern, identity: ConnectedIdentity) -> str:
-    return postern.identity.journeys.name(identity.provider, identity.provider_name)
+    return postern.identity.idp_logins.name(identity.provider, identity.provider_name)

@@ -197,7 +197,7 @@ async def _form(visit: PageVisit, chosen: _Chosen, texts: Mapping[str, Any], err
             curl=visit.curl(create_further_provider, body=example_of(chosen.shape)),
             errors=errors,
         ),
-        callback=Cell("copy", visit.postern.identity.journeys.callback(texts["key"])),
+        callback=Cell("copy", visit.postern.identity.idp_logins.callback(texts["key"])),
         guide="" if chosen.preset is None else chosen.preset.guide,
         inputs=await drawn(visit, chosen.inputs, texts),
         hidden=chosen.said,

@@ -52,7 +52,7 @@ class IdpResponse(Frozen):
     tokens: ReceivedTokens
 
 
-class Journeys(Frozen):
+class IdpLogins(Frozen):
     lookup: UpstreamLookup
     protocols: UpstreamProtocols
     providers: UpstreamProviders
@@ -115,7 +115,7 @@ class Journeys(Frozen):
         this provider. Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the flow's organization is gone.
         """
         wanted = flow.wanted
-        leaving = _Leaving(
+        login_redirect = _LoginRedirect(
             flow=flow.id,
             begun=flow if begins else None,
             login_hint=login_hint or flow.email,
@@ -124,7 +124,7 @@ class Journeys(Frozen):
             fresh=wanted.wants_fresh_sign_in,
             contexts=directory_contexts(flow.request.get("acr_values")),
         )
-        return await self._gone(provider_key(provider), browser, _place(flow, sign_in_domain), leaving)
+        return await self._gone(provider_key(provider), browser, _place(flow, sign_in_domain), login_redirect)
 
     async def name_in(self, flow: Flow, provider: str, *, sign_in_domain: str = "") -> str:
         """Returns the provider's name for people, before they leave for it. Raises the errors of `leave`, but calls nobody."""
@@ -142,16 +142,16 @@ class Journeys(Frozen):
         """
         place = ServicePlace(organization=caller.organization or caller.chosen_organization) if asker is None else asker.place
         asked_in = None if asker is None else asker.session
-        leaving = _Leaving(user=caller.user, session=caller.session, asked_in=asked_in, choose=True, consent=True)
-        return await self._gone(provider_key(provider), browser, place, leaving)
+        login_redirect = _LoginRedirect(user=caller.user, session=caller.session, asked_in=asked_in, choose=True, consent=True)
+        return await self._gone(provider_key(provider), browser, place, login_redirect)
 
     async def leave_to_test(self, provider: str, browser: Token, caller: Caller) -> str:
         """Does what `leave` does, for a platform owner who tests a further provider, also one that is off. Raises the errors of `leave`."""
         key = provider_key(provider)
         if origin_of(key) is not ProviderOrigin.FURTHER:
             raise UnknownProvider
-        leaving = _Leaving(user=caller.user, session=caller.session, choose=True, tests=True)
-        return await self._gone(key, browser, ServicePlace(), leaving)
+        login_redirect = _LoginRedirect(user=caller.user, session=caller.session, choose=True, tests=True)
+        return await self._gone(key, browser, ServicePlace(), login_redirect)
 
     async def take(self, provider: str, state: Token, browser: Token | None) -> TakenState:
         """Returns, once, what the returning person left for. Raises `UnknownProvider`, and `FlowOver` when the state does not exist, has
@@ -232,28 +232,30 @@ class Journeys(Frozen):
         self.metrics.connection_exchanged(exchange.kind.value, succeeded=exchange.succeeded)
         return exchange.reference
 
-    async def _gone(self, provider: str, browser: Token, place: ServicePlace, leaving: "_Leaving") -> str:
+    async def _gone(self, provider: str, browser: Token, place: ServicePlace, login_redirect: "_LoginRedirect") -> str:
         state = self.system.secrets.token()
         kept = NewState(
             digest=state.digest(),
             browser_digest=browser.digest(),
             provider=provider,
-            flow=leaving.flow,
-            user=leaving.user,
-            session=leaving.session,
-            asked_in=leaving.asked_in,
+            flow=login_redirect.flow,
+            user=login_redirect.user,
+            session=login_redirect.session,
+            asked_in=login_redirect.asked_in,
             installed_client=self.providers.installed_client(provider),
-            tests=leaving.tests,
-            asks_consent=leaving.consent,
+            tests=login_redirect.tests,
+            asks_consent=login_redirect.consent,
             created_at=self.system.clock.now(),
         )
-        way = await self.lookup.leave(kept, place, leaving.begun)
+        way = await self.lookup.leave(kept, place, login_redirect.begun)
         upstream = (
-            self.providers.found(provider, way, even_off=leaving.tests) if leaving.flow is None else self._found(provider, place, way)
+            self.providers.found(provider, way, even_off=login_redirect.tests)
+            if login_redirect.flow is None
+            else self._found(provider, place, way)
         )
-        asked = await self._asked(provider, state, leaving=leaving, scopes=way.service_scopes)
+        asked = await self._asked(provider, state, login_redirect=login_redirect, scopes=way.service_scopes)
         if upstream.organization is not None and upstream.organization == way.organization:
-            asked = replace(asked, contexts=leaving.contexts)
+            asked = replace(asked, contexts=login_redirect.contexts)
         if way.falls_back:
             # Nobody comes back from a provider that is wholly away, so a look on the way there has to notice the outage.
             await self.outages.watch(upstream, self.protocols.look(upstream, is_away=way.is_away))
@@ -268,7 +270,7 @@ class Journeys(Frozen):
         return self.providers.found(provider, way)
 
     async def _asked(
-        self, provider: str, state: Token, *, leaving: "_Leaving | None" = None, scopes: tuple[str, ...] = ()
+        self, provider: str, state: Token, *, login_redirect: "_LoginRedirect | None" = None, scopes: tuple[str, ...] = ()
     ) -> ProviderRequest:
         nonce, verifier = derived(state, await self.server_secrets.get(STATES))
         return ProviderRequest(
@@ -277,15 +279,15 @@ class Journeys(Frozen):
             nonce=nonce,
             verifier=verifier,
             scopes=scopes,
-            login_hint="" if leaving is None else leaving.login_hint,
-            fresh=leaving is not None and leaving.fresh,
-            choose=leaving is not None and leaving.choose,
-            consent=leaving is not None and leaving.consent and bool(scopes),
+            login_hint="" if login_redirect is None else login_redirect.login_hint,
+            fresh=login_redirect is not None and login_redirect.fresh,
+            choose=login_redirect is not None and login_redirect.choose,
+            consent=login_redirect is not None and login_redirect.consent and bool(scopes),
             offline=bool(scopes),
         )
 
 
-class _Leaving(Frozen, kw_only=True):
+class _LoginRedirect(Frozen, kw_only=True):
     """A person who leaves for a provider: in a flow, or to connect an identity to their account."""
 
     flow: FlowId | None = None
