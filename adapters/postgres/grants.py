@@ -99,7 +99,7 @@ def _some(rights: Sequence[str]) -> str:
     return f"{named} and {more} more" if more > 0 else named
 
 
-class _Standing(Frozen):
+class _SnapshotRow(Frozen):
     connects: bool
     moves: bool
     uses_schema: bool
@@ -127,7 +127,7 @@ async def _role(connection: Connection) -> str:
 
 
 async def _rights(connection: Connection, role: str) -> Rights:
-    cursor = connection.cursor(row_factory=class_row(_Standing))
+    cursor = connection.cursor(row_factory=class_row(_SnapshotRow))
     standing = await (await cursor.execute(_STANDING, {"role": role})).fetchone()
     if standing is None:
         raise GrantsImpossible(f"There is no database role {role}; `--role` names the one that serves")

@@ -16,7 +16,7 @@ from adapters.outbound.hook_places import FairHookPlaces
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.identity.accounts import PostgresAccountSummaries
 from adapters.postgres.identity.factors.mfa import MfaRows
-from adapters.postgres.identity.proofs.account_passwords import PostgresForeignHashes, PostgresPasswordStandings, PostgresPuzzles
+from adapters.postgres.identity.proofs.account_passwords import PostgresForeignHashes, PostgresPasswordRulesSnapshots, PostgresPuzzles
 from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations, PostgresProofs
 from adapters.postgres.identity.registering import PostgresRegistrationRules
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
@@ -273,7 +273,7 @@ def own_of_accounts(settings: Settings, foundation: Foundation) -> Mapping[str, 
             "destinations": PostgresDestinations(pool),
             "immediate_email_changes": settings.email_change == "immediate",
         },
-        "account_passwords": {"standings": PostgresPasswordStandings(pool)},
+        "account_passwords": {"password_rules_snapshots": PostgresPasswordRulesSnapshots(pool)},
         "mail_budgets": {"store": foundation.stores.mail_budgets, "sizes": _sizes(settings)},
         "foreign_hashes": {"store": PostgresForeignHashes(pool)},
         "unverified_accounts": {"retention": settings.unverified_account_retention},

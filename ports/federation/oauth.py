@@ -22,7 +22,7 @@ from core.domain.federation.oauth.clients import ClientCredentials, RegisteredCl
 from core.domain.federation.oauth.consents import AgentGrant, AgentReach, ApplicationAccess, Consent, ConsentedService, UnplacedClient
 from core.domain.federation.oauth.device_flow import AskedFor, AskingClient, DeviceApproval, EnteredCode, NewDeviceCode, Poll
 from core.domain.federation.oauth.exchanges import Exchangeable, SubjectToken, TokenExchange
-from core.domain.federation.oauth.given_sessions import GivenSession, LivingAudience, LivingSession, StandingApi
+from core.domain.federation.oauth.given_sessions import ApiSnapshot, GivenSession, LivingAudience, LivingSession
 from core.domain.federation.oauth.resources import OfferedResource
 from core.domain.federation.open_registrations import RegistrationKey
 from core.domain.federation.proxy_checks import FoundProxy, ProxiedRequest
@@ -430,7 +430,7 @@ class GivenSessionLookup(Protocol):
         must be alive, too, and everything on the way.
         """
 
-    async def find_api(self, resource: ResourceServerId, holder: ServiceId) -> StandingApi | None:
+    async def find_api(self, resource: ResourceServerId, holder: ServiceId) -> ApiSnapshot | None:
         """None unless the API is open to the application that holds the token."""
 
     async def find_by_refresh_token(self, digest: bytes) -> GivenSession | None:

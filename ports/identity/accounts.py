@@ -29,11 +29,11 @@ from core.domain.identity.accounts import (
     StartingPlaces,
     Unverified,
 )
-from core.domain.identity.passwords import PasswordStanding
+from core.domain.identity.passwords import PasswordRulesSnapshot
 from core.domain.identity.privacy import Export, ExportedLogin, PrivacyRequest, PrivacyRequester, Scope, Subject
 from core.domain.identity.profiles import HeldProfile, Picture
 from core.domain.identity.proofs import WaysIn
-from core.domain.identity.registering import Budget, BudgetLane, BudgetStanding, Counted, RegistrationRule
+from core.domain.identity.registering import Budget, BudgetLane, BudgetSnapshot, Counted, RegistrationRule
 from core.domain.identity.terms import Acceptance, KeptTerms, OwnTerms, PendingTerms, TermsVersion
 from core.domain.identity.upstream.claims import AddedWay
 from core.domain.mail import Email
@@ -163,8 +163,8 @@ class AccountLockStore(Protocol):
         """The organization has made the account, and nobody else holds it: see `core.domain.identity.made_accounts`."""
 
 
-class PasswordStandings(Protocol):
-    async def get(self, user: UserId) -> PasswordStanding:
+class PasswordRulesSnapshots(Protocol):
+    async def get(self, user: UserId) -> PasswordRulesSnapshot:
         """The rules of own memberships of active organizations, and the names of the person, of these organizations and of the services
         that the person uses by their own act; twenty of each at most. One statement, outside any unit of work.
         """
@@ -322,16 +322,16 @@ class MailBudgetStore(Protocol):
         Unless it is `known`, it counts for its network alone, at the same cost.
         """
 
-    async def find_all(self, since: datetime, now: datetime, most: int) -> Sequence[BudgetStanding]:
+    async def find_all(self, since: datetime, now: datetime, most: int) -> Sequence[BudgetSnapshot]:
         """The budgets that have held something back since then, or that somebody has lifted, the last first."""
 
-    async def of_organization(self, organization: OrganizationId, now: datetime) -> BudgetStanding | None:
+    async def of_organization(self, organization: OrganizationId, now: datetime) -> BudgetSnapshot | None:
         """None while nothing has counted in it."""
 
-    async def lift(self, budget: Budget, until: datetime, now: datetime, most: int) -> BudgetStanding | None:
+    async def lift(self, budget: Budget, until: datetime, now: datetime, most: int) -> BudgetSnapshot | None:
         """Lifts a budget. None when so many are lifted already, or its organization does not exist."""
 
-    async def restore(self, budget: UUID, now: datetime) -> BudgetStanding | None:
+    async def restore(self, budget: UUID, now: datetime) -> BudgetSnapshot | None:
         """Ends an exception. The answer still says until when it would have lasted. None when there is none."""
 
 

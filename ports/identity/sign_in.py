@@ -27,7 +27,7 @@ from core.domain.identity.guards.puzzles import WidgetPreset, WidgetVerdict
 from core.domain.identity.login_events import LoginEvent, OwnLogin
 from core.domain.identity.mfa import Guess, MfaEvent, MfaSecret, Preauthentication, SecondFactorStatus
 from core.domain.identity.passkeys import Assertion, Passkey, PasskeyRegistration, ReadAssertion, ReadRegistration, RelyingParty
-from core.domain.identity.proofs import Standing
+from core.domain.identity.proofs import AuthenticatorSnapshot
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.risk_policies.policies import Decided
 from core.domain.identity.sessions import PLATFORM, Context
@@ -513,7 +513,7 @@ class Proxies(Protocol):
 class ProofLookup(Protocol):
     """One statement and one round trip, outside any unit of work."""
 
-    async def find(self, session: SessionId, user: UserId) -> Standing | None:
+    async def find(self, session: SessionId, user: UserId) -> AuthenticatorSnapshot | None:
         """None when this person has no such session, or it was revoked."""
 
 

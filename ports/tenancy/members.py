@@ -41,7 +41,7 @@ from core.domain.tenancy.members import (
     MemberDetail,
     MemberList,
     Membership,
-    OrganizationStanding,
+    OrganizationSnapshot,
     UnconfirmedOwnership,
 )
 from core.domain.tenancy.organizations import Accessor
@@ -374,7 +374,7 @@ class CallerLookup(Protocol):
     async def find_for_userinfo(self, session: SessionId, user: UserId) -> Caller | None:
         """As `find_in_service`, with the profile if the scopes tell it, and whether the service may learn more."""
 
-    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationSnapshot | None] | None:
         """As `find`, and how the caller stands to the organization with this slug. The standing is None when there is no such organization.
         A person who is not a member stands in no relation to the organization.
         """
@@ -387,7 +387,7 @@ class CallerLookup(Protocol):
     async def find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
         """As `find_browser`, for several cookies of one browser in one statement. A cookie without a living session is left out."""
 
-    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationSnapshot | None] | None:
         """As `find_browser`, and how the caller stands to the organization with this slug, as `find_member` tells it, with its name."""
 
     async def find_acting(self, digest: bytes, opener: bytes) -> Caller | None:
@@ -395,7 +395,7 @@ class CallerLookup(Protocol):
         impersonation was opened from. `find_browser` never finds such a session.
         """
 
-    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationSnapshot | None] | None:
         """As `find_acting`, and how the person stands to the organization with this slug, with its name."""
 
 

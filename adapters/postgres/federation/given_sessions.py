@@ -47,7 +47,7 @@ from adapters.postgres.ties import IS_OWN_MEMBERSHIP, counts_for
 from core.domain.federation.logouts import DueNotice, LogoutNotice
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.exchanges import Exchangeable, SubjectToken, TokenExchange
-from core.domain.federation.oauth.given_sessions import GivenSession, LivingAudience, LivingSession, StandingApi
+from core.domain.federation.oauth.given_sessions import ApiSnapshot, GivenSession, LivingAudience, LivingSession
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import acting
@@ -100,8 +100,8 @@ class _Given(Frozen):
 class _Api(Frozen):
     stands: UUID | None
 
-    def standing(self) -> StandingApi:
-        return StandingApi(None if self.stands is None else ServiceId(self.stands))
+    def standing(self) -> ApiSnapshot:
+        return ApiSnapshot(None if self.stands is None else ServiceId(self.stands))
 
 
 class PostgresGivenSessions:
@@ -126,7 +126,7 @@ class PostgresGivenSessions:
     ) -> _FoundAt | None:
         return await self._exchanged.find((client, secret_digest, session, user, resource))
 
-    async def find_api(self, resource: ResourceServerId, holder: ServiceId) -> StandingApi | None:
+    async def find_api(self, resource: ResourceServerId, holder: ServiceId) -> ApiSnapshot | None:
         rows = await ask(self._pool, _Api, _FIND_API, {"resource": resource, "holder": holder})
         return rows[0].standing() if rows else None
 

@@ -13,7 +13,7 @@ from core.domain.identity.registering import (
     Budget,
     BudgetLane,
     BudgetScope,
-    BudgetStanding,
+    BudgetSnapshot,
     BudgetVerdict,
     Counted,
     RegistrationPolicy,
@@ -34,7 +34,7 @@ class _Count(Frozen):
         return Counted(BudgetVerdict(self.verdict), None if self.over is None else BudgetScope(self.over), self.hours)
 
 
-class _Standing(Frozen, kw_only=True):
+class _SnapshotRow(Frozen, kw_only=True):
     id: UUID
     scope: str
     key: str
@@ -47,8 +47,8 @@ class _Standing(Frozen, kw_only=True):
     held_at: datetime | None
     exempt_until: datetime | None
 
-    def standing(self) -> BudgetStanding:
-        return BudgetStanding(
+    def standing(self) -> BudgetSnapshot:
+        return BudgetSnapshot(
             id=self.id,
             scope=BudgetScope(self.scope),
             key=self.key,
@@ -84,15 +84,15 @@ class MailBudgetRows(OnStatements):
         )
         return only(rows).counted()
 
-    async def find_all(self, since: datetime, now: datetime, most: int) -> Sequence[BudgetStanding]:
+    async def find_all(self, since: datetime, now: datetime, most: int) -> Sequence[BudgetSnapshot]:
         parameters = {"since": since, "now": now, "hour": hour_of(now), "most": most}
-        return [row.standing() for row in await self._statements.ask(_Standing, _FIND_ALL, parameters)]
+        return [row.standing() for row in await self._statements.ask(_SnapshotRow, _FIND_ALL, parameters)]
 
-    async def of_organization(self, organization: OrganizationId, now: datetime) -> BudgetStanding | None:
+    async def of_organization(self, organization: OrganizationId, now: datetime) -> BudgetSnapshot | None:
         parameters = {"organization": str(organization), "now": now, "hour": hour_of(now)}
-        return first_made(await self._statements.ask(_Standing, _OF_ORGANIZATION, parameters), _Standing.standing)
+        return first_made(await self._statements.ask(_SnapshotRow, _OF_ORGANIZATION, parameters), _SnapshotRow.standing)
 
-    async def lift(self, budget: Budget, until: datetime, now: datetime, most: int) -> BudgetStanding | None:
+    async def lift(self, budget: Budget, until: datetime, now: datetime, most: int) -> BudgetSnapshot | None:
         parameters = {
             "scope": budget.scope.value,
             "key": budget.key,
@@ -102,11 +102,11 @@ class MailBudgetRows(OnStatements):
             "hour": hour_of(now),
             "most": most,
         }
-        return first_made(await self._statements.ask(_Standing, _LIFT, parameters), _Standing.standing)
+        return first_made(await self._statements.ask(_SnapshotRow, _LIFT, parameters), _SnapshotRow.standing)
 
-    async def restore(self, budget: UUID, now: datetime) -> BudgetStanding | None:
+    async def restore(self, budget: UUID, now: datetime) -> BudgetSnapshot | None:
         parameters = {"id": budget, "now": now, "hour": hour_of(now)}
-        return first_made(await self._statements.ask(_Standing, _RESTORE, parameters), _Standing.standing)
+        return first_made(await self._statements.ask(_SnapshotRow, _RESTORE, parameters), _SnapshotRow.standing)
 
 
 # What a row says at the hour `hour`: each hour that has passed since has taken its part of what waited. `budget` names the row. One that is

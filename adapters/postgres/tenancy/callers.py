@@ -22,7 +22,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import Proved
 from core.domain.languages import Language
 from core.domain.mail import Email
-from core.domain.tenancy.members import OrganizationStanding
+from core.domain.tenancy.members import OrganizationSnapshot
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.frozen import replace
 
@@ -75,7 +75,7 @@ class _Caller(NamedTuple):
         )
 
 
-class _Standing(NamedTuple):
+class _SnapshotRow(NamedTuple):
     wanted_id: UUID | None
     wanted_is_active: bool | None
     wanted_role: str | None
@@ -86,10 +86,10 @@ class _Standing(NamedTuple):
     hooks_against: str | None
     relations: list[str]
 
-    def standing(self, slug: str) -> OrganizationStanding | None:
+    def standing(self, slug: str) -> OrganizationSnapshot | None:
         if self.wanted_id is None:
             return None
-        return OrganizationStanding(
+        return OrganizationSnapshot(
             OrganizationId(self.wanted_id),
             slug,
             bool(self.wanted_is_active),
@@ -136,13 +136,13 @@ def _browser(*columns: Any) -> tuple[_Caller, _Browser]:
     return _Caller(*columns[: len(_Caller._fields)]), _Browser(*columns[len(_Caller._fields) :])
 
 
-def _member(*columns: Any) -> tuple[_Caller, _Standing]:
-    return _Caller(*columns[: len(_Caller._fields)]), _Standing(*columns[len(_Caller._fields) :])
+def _member(*columns: Any) -> tuple[_Caller, _SnapshotRow]:
+    return _Caller(*columns[: len(_Caller._fields)]), _SnapshotRow(*columns[len(_Caller._fields) :])
 
 
-def _browser_member(*columns: Any) -> tuple[_Caller, _Browser, _Standing, str]:
+def _browser_member(*columns: Any) -> tuple[_Caller, _Browser, _SnapshotRow, str]:
     row, browser = _browser(*columns[:BROWSER_COLUMNS])
-    return row, browser, _Standing(*columns[BROWSER_COLUMNS:-1]), columns[-1]
+    return row, browser, _SnapshotRow(*columns[BROWSER_COLUMNS:-1]), columns[-1]
 
 
 class PostgresCallers:
@@ -166,7 +166,7 @@ class PostgresCallers:
     async def find_for_userinfo(self, session: SessionId, user: UserId) -> Caller | None:
         return await self._for_userinfo.find((session, user))
 
-    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationSnapshot | None] | None:
         return await self._members.find((session, user, slug))
 
     async def find_browser(self, digest: bytes) -> Caller | None:
@@ -175,14 +175,14 @@ class PostgresCallers:
     async def find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
         return await self._find_browsers(asked)
 
-    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationSnapshot | None] | None:
         return await self._browser_members.find((digest, slug))
 
     async def find_acting(self, digest: bytes, opener: bytes) -> Caller | None:
         rows = await ask_in_order(self._pool, _browser, FIND_ACTING, {"digests": digests([digest]), "openers": digests([opener])})
         return next((browser.of(row) for row, browser in rows), None)
 
-    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationSnapshot | None] | None:
         parameters = {"digests": digests([digest]), "openers": digests([opener]), "slugs": array_of_texts([slug])}
         for row, browser, standing, name in await ask_in_order(self._pool, _browser_member, FIND_ACTING_MEMBER, parameters):
             stands = standing.standing(slug)
@@ -214,7 +214,7 @@ class PostgresCallers:
             found[key] = replace(caller, owes_second_factor=owes_second_factor, facts_of=facts_of, scopes=granted)
         return found
 
-    async def _find_members(self, asked: Sequence[_Visit]) -> Mapping[_Visit, tuple[Caller, OrganizationStanding | None]]:
+    async def _find_members(self, asked: Sequence[_Visit]) -> Mapping[_Visit, tuple[Caller, OrganizationSnapshot | None]]:
         parameters = {
             "sessions": array([session.hex for session, _, _ in asked]),
             "users": array([user.hex for _, user, _ in asked]),
@@ -234,7 +234,7 @@ class PostgresCallers:
 
     async def _find_browser_members(
         self, asked: Sequence[_BrowserVisit]
-    ) -> Mapping[_BrowserVisit, tuple[Caller, OrganizationStanding | None]]:
+    ) -> Mapping[_BrowserVisit, tuple[Caller, OrganizationSnapshot | None]]:
         parameters = {"digests": digests([digest for digest, _ in asked]), "slugs": array_of_texts([slug for _, slug in asked])}
         found = {}
         for row, browser, standing, name in await ask_in_order(self._pool, _browser_member, FIND_BROWSER_MEMBER, parameters):

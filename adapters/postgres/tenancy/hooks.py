@@ -33,7 +33,7 @@ class _Secret(Frozen):
     sealed_secret: bytes | None
 
 
-class _Standing(Frozen, kw_only=True):
+class _SnapshotRow(Frozen, kw_only=True):
     slug: str
     application: Mapping[str, Any] | None
     email: str
@@ -47,12 +47,12 @@ class _Standing(Frozen, kw_only=True):
     is_new_device: bool
 
 
-_of_hooks: Final = shared(_Standing, AskedHooks, "application")
-_of_person: Final = shared(_Standing, DescribedPerson, "email", "profile")
+_of_hooks: Final = shared(_SnapshotRow, AskedHooks, "application")
+_of_person: Final = shared(_SnapshotRow, DescribedPerson, "email", "profile")
 
 
-def _to_ask(**columns: Any) -> tuple[_Standing, SealedHook]:
-    return _Standing(**{name: columns.pop(name) for name in names_of(_Standing)}), _sealed(**columns)
+def _to_ask(**columns: Any) -> tuple[_SnapshotRow, SealedHook]:
+    return _SnapshotRow(**{name: columns.pop(name) for name in names_of(_SnapshotRow)}), _sealed(**columns)
 
 
 class HookRows(OnStatements):
@@ -174,7 +174,7 @@ class HookRows(OnStatements):
         return bool(await self._statements.ask(IdRow, _ASK_IN_FLOW, {"flow": flow, "most": most}))
 
 
-def _people(standing: _Standing) -> HookPeople:
+def _people(standing: _SnapshotRow) -> HookPeople:
     if standing.role:
         return HookPeople.MEMBERS
     return HookPeople.KNOWN if standing.is_known else HookPeople.OTHERS

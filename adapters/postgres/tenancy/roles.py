@@ -436,7 +436,7 @@ RELATED_BESIDES_DIRECTORY: Final[LiteralString] = f"""
 RELATIONS_OF_MEMBER: Final[LiteralString] = f"array(select relation from ({RELATED}) as related)"
 
 
-class _Standing(Frozen):
+class _SnapshotRow(Frozen):
     email: str
     deactivated_at: datetime | None
     slug: str
@@ -454,7 +454,7 @@ class PostgresRelations(OnPool):
     """Implements `ports.tenancy.members.RelationLookup`."""
 
     async def find(self, email: Email, slug: str) -> Accessor | None:
-        rows = await ask(self._pool, _Standing, _EXPLAIN, {"email_key": email.key, "slug": storable_text(slug)})
+        rows = await ask(self._pool, _SnapshotRow, _EXPLAIN, {"email_key": email.key, "slug": storable_text(slug)})
         if not rows:
             return None
         first = rows[0]

@@ -62,14 +62,14 @@ _SHORTEST_WORD: Final = 4
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
-class PasswordStanding(Frozen):
+class PasswordRulesSnapshot(Frozen):
     shortest: int | None = None
     """The longest of the least lengths that the person's organizations ask for. None: they ask for none."""
     names: tuple[str, ...] = ()
     """Of the person, of these organizations, and of applications."""
 
 
-STRANGER: Final = PasswordStanding()
+STRANGER: Final = PasswordRulesSnapshot()
 """Somebody of whom nothing is known, or nothing may be."""
 
 

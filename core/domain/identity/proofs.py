@@ -70,7 +70,7 @@ class Proved(Frozen):
 UNPROVED: Final = Proved()
 
 
-class Standing(Frozen):
+class AuthenticatorSnapshot(Frozen):
     """The proofs of a session, and whether its person has a second factor."""
 
     proved: Proved
@@ -104,7 +104,7 @@ class FreshProofNeeded(Exception):
     """A use case learned under its locks that this change needs a fresh proof. It is never shown to a caller."""
 
 
-def missing_proof(standing: Standing, asked: StepUp, now: datetime, window: timedelta) -> ProofMethod | None:
+def missing_proof(standing: AuthenticatorSnapshot, asked: StepUp, now: datetime, window: timedelta) -> ProofMethod | None:
     """The proof that is not fresh enough; the first of them when two are needed. None when nothing is missing."""
 
     def is_fresh(at: datetime | None) -> bool:
@@ -128,7 +128,7 @@ def _is_since(since: datetime, at: datetime | None) -> bool:
     return at is not None and at >= since
 
 
-def require_fresh(standing: Standing, asked: StepUp, now: datetime, window: timedelta) -> None:
+def require_fresh(standing: AuthenticatorSnapshot, asked: StepUp, now: datetime, window: timedelta) -> None:
     """Raises `ReauthenticationRequired`, which names the proof that would be enough."""
     missing = missing_proof(standing, asked, now, window)
     if missing is not None:

@@ -159,7 +159,7 @@ class Counted(Frozen):
     hours: int = 0
 
 
-class BudgetStanding(Frozen, kw_only=True):
+class BudgetSnapshot(Frozen, kw_only=True):
     """A budget that has held something back, or that somebody has lifted, as an operator sees it."""
 
     id: UUID
@@ -176,9 +176,9 @@ class BudgetStanding(Frozen, kw_only=True):
     exempt_until: datetime | None
 
 
-def untouched(organization: OrganizationId, size: int) -> BudgetStanding:
+def untouched(organization: OrganizationId, size: int) -> BudgetSnapshot:
     """The budget of an organization that nothing has counted in."""
-    return BudgetStanding(
+    return BudgetSnapshot(
         id=organization,
         scope=BudgetScope.ORGANIZATION,
         key=str(organization),
@@ -250,15 +250,15 @@ def require_end(until: datetime, now: datetime) -> None:
         )
 
 
-def budget_lifted(standing: BudgetStanding, actor: Actor) -> Event:
+def budget_lifted(standing: BudgetSnapshot, actor: Actor) -> Event:
     return _event("platform.mail_budget.lifted", standing, actor)
 
 
-def budget_restored(standing: BudgetStanding, actor: Actor) -> Event:
+def budget_restored(standing: BudgetSnapshot, actor: Actor) -> Event:
     return _event("platform.mail_budget.restored", standing, actor)
 
 
-def _event(name: str, standing: BudgetStanding, actor: Actor) -> Event:
+def _event(name: str, standing: BudgetSnapshot, actor: Actor) -> Event:
     until = None if standing.exempt_until is None else timestamp(standing.exempt_until)
     return Event(
         name,

@@ -17,7 +17,7 @@ from core.domain.branding import Branding, NamedApplication
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.passwords import PasswordStanding
+from core.domain.identity.passwords import PasswordRulesSnapshot
 from core.domain.languages import Language
 from core.domain.mail import Email
 from core.domain.record.events import SYSTEM, Actor, Event, Target
@@ -192,9 +192,9 @@ class InvitationOffer(Frozen):
     """The application that the offered role is for, if it is for one."""
 
     @property
-    def password_standing(self) -> PasswordStanding:
+    def password_standing(self) -> PasswordRulesSnapshot:
         """Who accepts becomes a member by their own act, so the organization's rule counts at once."""
-        return PasswordStanding(self.shortest_password, (self.organization.name,))
+        return PasswordRulesSnapshot(self.shortest_password, (self.organization.name,))
 
     @property
     def chooses_password(self) -> bool:

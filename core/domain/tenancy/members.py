@@ -199,7 +199,7 @@ def knows_of_office(reader: Caller | Member | ManagementKeyHolder, person: UserI
     return caller.user == person or (caller.is_platform_owner and caller.impersonator is None)
 
 
-class OrganizationStanding(Frozen):
+class OrganizationSnapshot(Frozen):
     """A person's relation to an organization. The relations decide; the membership only names the role."""
 
     organization: OrganizationId

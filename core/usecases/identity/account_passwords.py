@@ -11,7 +11,7 @@ from core.domain.identifiers import SessionId, UserId, UserKeyId
 from core.domain.identity.account_locks import FactorWouldEnd, account_unlocked, lost_on_the_way, recent_from
 from core.domain.identity.account_mails import CHOOSES_PASSWORD, MailedToken, refusal_of
 from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, PasswordChosen, opened_by_proof
-from core.domain.identity.passwords import STRANGER, PasswordStanding, require_acceptable
+from core.domain.identity.passwords import STRANGER, PasswordRulesSnapshot, require_acceptable
 from core.domain.identity.sign_in import Priority
 from core.domain.identity.sign_in_domains import ProviderRequired
 from core.domain.identity.upstream.claims import AddedWay
@@ -23,7 +23,7 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.account_endings import end_access, end_added_way, end_second_factor, end_user_keys, hand_over, require_living
 from core.usecases.identity.sign_in_domains import SignInDomains
 from ports.crypto import BreachedPasswords, CommonPasswords, PasswordHasher
-from ports.identity.accounts import ForeignHashStore, PasswordCounts, PasswordStandings
+from ports.identity.accounts import ForeignHashStore, PasswordCounts, PasswordRulesSnapshots
 from ports.mail import MailTemplates
 from ports.metrics import Metrics
 from ports.system import Clock, SharedBuckets
@@ -50,10 +50,10 @@ class PasswordRules(Frozen):
     shortest: int
     """The least length that the installation asks for."""
 
-    def shortest_for(self, standing: PasswordStanding) -> int:
+    def shortest_for(self, standing: PasswordRulesSnapshot) -> int:
         return max(self.shortest, standing.shortest or 0)
 
-    async def require(self, password: Password, email: Email, standing: PasswordStanding = STRANGER) -> None:
+    async def require(self, password: Password, email: Email, standing: PasswordRulesSnapshot = STRANGER) -> None:
         """Raises `BadRequest`."""
         require_acceptable(password, email, self.shortest_for(standing), standing.names)
         if self.common_passwords.contains(password):
@@ -61,12 +61,14 @@ class PasswordRules(Frozen):
         if await self.breached_passwords.contains(password):
             raise BadRequest("The password is in a list of breached passwords: choose another", words="password_breached")
 
-    async def fitting(self, password: Password, email: Email, standing: PasswordStanding = STRANGER) -> FittingPassword:
+    async def fitting(self, password: Password, email: Email, standing: PasswordRulesSnapshot = STRANGER) -> FittingPassword:
         """Raises `BadRequest`."""
         await self.require(password, email, standing)
         return FittingPassword(password, email)
 
-    async def once(self, new: Password | FittingPassword, email: Email, standing: Callable[[], Awaitable[PasswordStanding]]) -> Password:
+    async def once(
+        self, new: Password | FittingPassword, email: Email, standing: Callable[[], Awaitable[PasswordRulesSnapshot]]
+    ) -> Password:
         """The password, after the rules were asked unless a page has done so for the same address. Raises `BadRequest`."""
         if isinstance(new, FittingPassword):
             if new.email == email:
@@ -80,7 +82,7 @@ class AccountPasswords(Frozen):
     unit_of_work: UnitOfWorkFactory
     rules: PasswordRules
     passwords: PasswordHasher
-    standings: PasswordStandings
+    password_rules_snapshots: PasswordRulesSnapshots
     sign_in_domains: SignInDomains
     templates: MailTemplates
     buckets: SharedBuckets
@@ -125,9 +127,9 @@ class AccountPasswords(Frozen):
             await self._tell(uow, user, known, actor, how="changed")
             await uow.commit()
 
-    async def standing(self, user: UserId) -> PasswordStanding:
+    async def standing(self, user: UserId) -> PasswordRulesSnapshot:
         """What counts for this person's next password."""
-        return await self.standings.get(user)
+        return await self.password_rules_snapshots.get(user)
 
     async def encoded(self, new: FittingPassword) -> str:
         return await self.passwords.hash(new.password, Priority.PROVEN)

@@ -28,7 +28,7 @@ from core.domain.identity.accounts import (
     unverified_account,
 )
 from core.domain.identity.devices import Client
-from core.domain.identity.passwords import PasswordStanding
+from core.domain.identity.passwords import PasswordRulesSnapshot
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
 from core.domain.identity.terms import Acceptance, TermsVersion, terms_accepted
 from core.domain.languages import Language
@@ -88,7 +88,7 @@ class Accounts(Frozen):
         await self.registrations.require(email, organization)
         if not isinstance(password, FittingPassword):
             named = () if service is None else (service.organization, service.service)
-            password = await self.rules.fitting(password, email, PasswordStanding(names=named))
+            password = await self.rules.fitting(password, email, PasswordRulesSnapshot(names=named))
         # Before any hash: a flood costs no more than the page. Nothing waits here, since an account without its mail helps nobody.
         await self.budgets.count(asked_from(actor.address, email, organization), may_wait=False, solved=solved)
         context = context_in(service, None if service is None else await self.destinations.find(service), gives_tokens=False)

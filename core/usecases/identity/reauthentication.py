@@ -25,7 +25,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.mfa import CODES_IN_SESSION
 from core.domain.identity.passkeys import Assertion, Ceremony, bound_to_session
-from core.domain.identity.proofs import ProofMethod, Proved, Standing, StepUp, missing_proof, proof_renewed, require_fresh
+from core.domain.identity.proofs import AuthenticatorSnapshot, ProofMethod, Proved, StepUp, missing_proof, proof_renewed, require_fresh
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, Priority, account_key
 from core.domain.mail import Email
 from core.domain.record.events import Actor
@@ -89,7 +89,7 @@ class Reauthentication(Frozen):
         """Returns whether a caller from a browser, whose proofs are known, has a fresh proof. `second_factor_since` is the value that the
         page has read anyway.
         """
-        return missing_proof(Standing(caller.proved, second_factor_since), asked, self.clock.now(), self.window) is None
+        return missing_proof(AuthenticatorSnapshot(caller.proved, second_factor_since), asked, self.clock.now(), self.window) is None
 
     async def missing(self, caller: Caller, asked: StepUp, *, since: datetime | None = None) -> Missing | None:
         """Returns the proof that the caller has to give first, or None when a fresh proof is there. `since`: the proof must be younger."""
@@ -162,7 +162,7 @@ class Reauthentication(Frozen):
     async def _takes_passwords(self, caller: Caller) -> bool:
         return caller.is_platform_owner or not await self.sign_in_domains.requires_provider(caller.email)
 
-    async def _standing(self, caller: Caller) -> Standing:
+    async def _standing(self, caller: Caller) -> AuthenticatorSnapshot:
         standing = await self.lookup.find(caller.session, caller.user)
         if standing is None:
             raise Unauthorized("The session has ended")

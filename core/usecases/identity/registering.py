@@ -23,7 +23,7 @@ from core.domain.identity.registering import (
     BudgetLane,
     BudgetScope,
     BudgetSizes,
-    BudgetStanding,
+    BudgetSnapshot,
     BudgetVerdict,
     Newcomers,
     RegistrationPolicy,
@@ -92,17 +92,17 @@ class MailBudgets(Frozen):
         counted = await self.store.count(BudgetLane.RESERVE, budgets, self.clock.now(), may_wait=False, known=known)
         return known and counted.verdict is BudgetVerdict.GO
 
-    async def held_today(self) -> Sequence[BudgetStanding]:
+    async def held_today(self) -> Sequence[BudgetSnapshot]:
         """The budgets that have held something back in the last day, and those that somebody has lifted."""
         now = self.clock.now()
         return await self.store.find_all(now - _A_DAY, now, MOST_LISTED)
 
-    async def of_organization(self, organization: OrganizationId) -> BudgetStanding:
+    async def of_organization(self, organization: OrganizationId) -> BudgetSnapshot:
         size = self.sizes.organization
         standing = await self.store.of_organization(organization, self.clock.now()) if size else None
         return untouched(organization, size) if standing is None else replace(standing, size=size)
 
-    async def lift(self, scope: BudgetScope, key: str, until: datetime, actor: Actor) -> BudgetStanding:
+    async def lift(self, scope: BudgetScope, key: str, until: datetime, actor: Actor) -> BudgetSnapshot:
         """Lifts a budget until a moment. Raises `BadRequest` for the key and the moment, and `Conflict` when so many are lifted already, or
         the organization does not exist.
         """

@@ -16,7 +16,7 @@ from core.domain.identity.sessions import TokenUse
 from core.domain.identity.terms import require_accepted
 from core.domain.key_proofs import KeyThumbprint, require_shown
 from core.domain.secrets import Token
-from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationStanding
+from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationSnapshot
 from core.domain.tenancy.roles import capabilities_of
 from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
 from core.frozen import Frozen, replace
@@ -123,7 +123,7 @@ class Callers(Frozen):
         return await self._member(caller, replace(standing, is_unheard=False), slug, participation, witness)
 
     async def _member(
-        self, caller: Caller, standing: OrganizationStanding | None, slug: str, participation: Participation, witness: Witness | None
+        self, caller: Caller, standing: OrganizationSnapshot | None, slug: str, participation: Participation, witness: Witness | None
     ) -> Member:
         if witness is not None and caller.impersonator is not None:
             # Strangers must not be able to fill an organization's log.

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from core.domain.identity.registering import BudgetScope, BudgetStanding
+from core.domain.identity.registering import BudgetScope, BudgetSnapshot
 from core.usecases.identity.registering import MailBudgets
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting
@@ -50,10 +50,10 @@ async def _list(budgets: MailBudgets, *, as_json: bool) -> None:
         print("No rate-limited emails in the last day.")
 
 
-def _name(one: BudgetStanding) -> str:
+def _name(one: BudgetSnapshot) -> str:
     return f"{one.scope.value} {printable(one.name, 253)}".strip()
 
 
-def _record(one: BudgetStanding) -> Mapping[str, object]:
+def _record(one: BudgetSnapshot) -> Mapping[str, object]:
     told = {name: getattr(one, name) for name in _SHOWN}
     return {"id": one.id, "budget": one.scope, **told}

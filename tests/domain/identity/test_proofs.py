@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.domain.errors import ReauthenticationRequired
-from core.domain.identity.proofs import SILENT, Proved, Standing, StepUp, require_fresh, stated
+from core.domain.identity.proofs import SILENT, AuthenticatorSnapshot, Proved, StepUp, require_fresh, stated
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 WINDOW = timedelta(minutes=10)
@@ -18,7 +18,7 @@ OF_ACCOUNTS = (StepUp.SECOND_FACTOR, StepUp.ACCOUNT)
 
 def passes(proved: Proved, since: datetime | None, asked: StepUp) -> bool:
     try:
-        require_fresh(Standing(proved, since), asked, NOW, WINDOW)
+        require_fresh(AuthenticatorSnapshot(proved, since), asked, NOW, WINDOW)
     except ReauthenticationRequired:
         return False
     return True
@@ -71,7 +71,7 @@ def test_with_one_it_is_the_second_factor_that_must_be_fresh(asked: StepUp, prov
 def test_the_refusal_says_what_would_do_and_how_old_it_may_be() -> None:
     for since, what in ((None, "password"), (LONG_AGO, "MFA code")):
         with pytest.raises(ReauthenticationRequired, match=what) as refused:
-            require_fresh(Standing(Proved(), since), StepUp.ACCOUNT, NOW, WINDOW)
+            require_fresh(AuthenticatorSnapshot(Proved(), since), StepUp.ACCOUNT, NOW, WINDOW)
         assert refused.value.max_age == WINDOW
         assert "/api/auth/reauthenticate" in refused.value.message
 

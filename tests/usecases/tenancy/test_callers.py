@@ -15,7 +15,7 @@ from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation
 from core.domain.identity.guards.hook_verdicts import AskingDoor, HookVerdict
 from core.domain.mail import Email
 from core.domain.secrets import Token
-from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationStanding
+from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationSnapshot
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import replace
 from core.usecases.tenancy.callers import Callers
@@ -33,7 +33,7 @@ class CallerPorts:
     failure: Exception | None = None
     live: bool = True
     stored: dict[str, Any] = field(default_factory=dict)
-    standing: OrganizationStanding | None = None
+    standing: OrganizationSnapshot | None = None
     asked: list[tuple[SessionId, UserId]] = field(default_factory=list)
     marks: list[tuple[SessionId, datetime]] = field(default_factory=list)
 
@@ -53,7 +53,7 @@ class CallerPorts:
     async def find_for_userinfo(self, session: SessionId, user: UserId) -> Caller | None:
         return await self.find(session, user)
 
-    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationSnapshot | None] | None:
         assert slug == "acme"
         caller = await self.find(session, user)
         return None if caller is None else (caller, self.standing)
@@ -66,7 +66,7 @@ class CallerPorts:
         found = [await self.find_browser(digest) for digest in asked]
         return {digest: caller for digest, caller in zip(asked, found, strict=True) if caller is not None}
 
-    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationSnapshot | None] | None:
         assert digest == Token("cookie").digest()
         return await self.find_member(SessionId(SESSION), UserId(USER), slug)
 
@@ -74,7 +74,7 @@ class CallerPorts:
         assert opener == Token("own").digest()
         return await self.find_browser(digest)
 
-    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationSnapshot | None] | None:
         assert opener == Token("own").digest()
         return await self.find_browser_member(digest, slug)
 
@@ -238,7 +238,7 @@ async def test_a_session_that_has_ended_is_refused_and_not_marked_as_seen() -> N
 
 
 ORGANIZATION = OrganizationId(UUID(int=7))
-ADMIN = OrganizationStanding(ORGANIZATION, "acme", organization_is_active=True, role="admin", relations=frozenset({"admin"}))
+ADMIN = OrganizationSnapshot(ORGANIZATION, "acme", organization_is_active=True, role="admin", relations=frozenset({"admin"}))
 OF_ACME = {"organization": "acme", "role": "admin", "organization_is_active": True}
 
 
@@ -267,7 +267,7 @@ async def test_what_a_member_may_do_comes_of_the_relations_and_not_of_the_roles_
 @pytest.mark.parametrize(
     "standing", [replace(ADMIN, role=""), replace(ADMIN, relations=frozenset()), replace(ADMIN, role="", relations=frozenset())]
 )
-async def test_without_membership_or_without_relations_nobody_is_a_member(standing: OrganizationStanding) -> None:
+async def test_without_membership_or_without_relations_nobody_is_a_member(standing: OrganizationSnapshot) -> None:
     scene = CallerPorts(standing=standing)
     for participation in Participation:
         with pytest.raises(Forbidden) as refused:

@@ -19,7 +19,7 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.account_locks import BeforeLock
 from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration, Unverified
 from core.domain.identity.guards.guesses import SUSPICIONS, FailedGuess, GuessPlace, OriginPlaces
-from core.domain.identity.passwords import STRANGER, PasswordStanding
+from core.domain.identity.passwords import STRANGER, PasswordRulesSnapshot
 from core.domain.identity.upstream.claims import AddedKind, AddedWay
 from core.domain.languages import Language
 from core.domain.mail import Email
@@ -36,22 +36,22 @@ def _before(*, had_password: bool, **account: Any) -> BeforeReset:
     return BeforeReset(ACCOUNT.row(**account), had_password)
 
 
-class _Standing(Frozen):
+class _SnapshotRow(Frozen):
     shortest: int | None
     names: list[str]
 
-    def standing(self) -> PasswordStanding:
-        return PasswordStanding(self.shortest, tuple(self.names))
+    def standing(self) -> PasswordRulesSnapshot:
+        return PasswordRulesSnapshot(self.shortest, tuple(self.names))
 
 
-class PostgresPasswordStandings:
-    """Implements `ports.identity.accounts.PasswordStandings`."""
+class PostgresPasswordRulesSnapshots:
+    """Implements `ports.identity.accounts.PasswordRulesSnapshots`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def get(self, user: UserId) -> PasswordStanding:
-        return first_made(await ask(self._pool, _Standing, _FIND_STANDING, {"user": user}), _Standing.standing) or STRANGER
+    async def get(self, user: UserId) -> PasswordRulesSnapshot:
+        return first_made(await ask(self._pool, _SnapshotRow, _FIND_STANDING, {"user": user}), _SnapshotRow.standing) or STRANGER
 
 
 class AccountPasswordRows(OnTransaction):

@@ -36,7 +36,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.guards.guesses import OriginPlaces
 from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
 from core.domain.identity.passwords import AtSignIn
-from core.domain.identity.proofs import Proved, Standing
+from core.domain.identity.proofs import AuthenticatorSnapshot, Proved
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import (
@@ -637,7 +637,7 @@ _ENTER: Final[LiteralString] = f"""
 """
 
 
-class _Standing(Frozen):
+class _SnapshotRow(Frozen):
     proved_at: datetime | None
     second_factor_at: datetime | None
     stated_at: datetime | None
@@ -647,9 +647,9 @@ class _Standing(Frozen):
     has_passkey: bool
     has_proved_address: bool
 
-    def standing(self) -> Standing:
+    def standing(self) -> AuthenticatorSnapshot:
         proved = Proved(self.proved_at, self.second_factor_at, self.stated_at)
-        return Standing(
+        return AuthenticatorSnapshot(
             proved, self.second_factor_since, self.has_password, self.has_authenticator, self.has_passkey, self.has_proved_address
         )
 
@@ -657,8 +657,8 @@ class _Standing(Frozen):
 class PostgresProofs(OnPool):
     """Implements `ports.identity.sign_in.ProofLookup`."""
 
-    async def find(self, session: SessionId, user: UserId) -> Standing | None:
-        return first_made(await ask(self._pool, _Standing, _PROOF_FIND, {"session": session, "user": user}), _Standing.standing)
+    async def find(self, session: SessionId, user: UserId) -> AuthenticatorSnapshot | None:
+        return first_made(await ask(self._pool, _SnapshotRow, _PROOF_FIND, {"session": session, "user": user}), _SnapshotRow.standing)
 
 
 _PROOF_FIND: Final[LiteralString] = f"""

@@ -51,7 +51,7 @@ class LivingAudience(Frozen):
         return {"scope": " ".join(scopes), **({} if client.is_agent else {"username": self.email})}
 
 
-class StandingApi(Frozen):
+class ApiSnapshot(Frozen):
     """An API that is open to an application at this moment."""
 
     stands: ServiceId | None

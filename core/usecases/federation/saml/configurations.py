@@ -53,7 +53,7 @@ METADATA_VALID: Final = timedelta(days=7)
 _SERIAL_BYTES: Final = 16
 
 
-class SamlStanding(Frozen):
+class SamlSnapshot(Frozen):
     """A service as members see its SAML. `configuration` is the default while the service has none."""
 
     configured: Configured
@@ -71,10 +71,10 @@ class Saml(Frozen):
     metrics: Metrics
     system: System
 
-    async def get(self, member: Member, service_slug: str) -> SamlStanding:
+    async def get(self, member: Member, service_slug: str) -> SamlSnapshot:
         """Raises `NotFound`."""
         configured = found(await self.lookup.of_service(member.organization, service_slug), NO_SUCH_SERVICE)
-        return SamlStanding(configured, configured.configuration or unconfigured(configured.service, self.system.clock.now()))
+        return SamlSnapshot(configured, configured.configuration or unconfigured(configured.service, self.system.clock.now()))
 
     async def configure(self, member: Member, service_slug: str, change: ConfigurationChange, actor: Actor) -> None:
         """Raises `NotFound`, `BadRequest`, and `Forbidden` when the caller may no longer do this."""
@@ -160,7 +160,7 @@ class Saml(Frozen):
             await uow.commit()
         return activated
 
-    async def certificate(self, member: Member, service_slug: str) -> SamlStanding:
+    async def certificate(self, member: Member, service_slug: str) -> SamlSnapshot:
         """Raises `NotFound`, also when there is no active certificate."""
         standing = await self.get(member, service_slug)
         if standing.configured.active is None:

@@ -15,7 +15,7 @@ from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose, SignInRequirements, form_token
 from core.domain.identity.guards.puzzles import Puzzle, PuzzlePurpose, PuzzleUnsolved
-from core.domain.identity.passwords import PasswordStanding
+from core.domain.identity.passwords import PasswordRulesSnapshot
 from core.domain.identity.registering import BUDGET_BITS, REFUSED_DOMAIN, RegistrationClosed, RegistrationPolicy
 from core.domain.identity.sign_in import service_named
 from core.domain.mail import Email
@@ -180,7 +180,7 @@ async def _typed_address(typed: str, organization: str, postern: Postern) -> tup
 async def _fitting(postern: Postern, email: Email, password: Password, wanted: SignInRequirements) -> FittingPassword:
     """Raises `BadRequest` for a password that the rules do not let pass."""
     named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
-    return await postern.identity.account_passwords.rules.fitting(password, email, PasswordStanding(names=named))
+    return await postern.identity.account_passwords.rules.fitting(password, email, PasswordRulesSnapshot(names=named))
 
 
 async def _register(

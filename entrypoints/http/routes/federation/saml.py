@@ -13,7 +13,7 @@ from core.domain.identity.sign_in import ServiceName
 from core.domain.saml import LONGEST_ENTITY_ID, LONGEST_METADATA, CertificateNotMade
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.usecases.federation.saml.configurations import SamlStanding
+from core.usecases.federation.saml.configurations import SamlSnapshot
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import RawXml
 from entrypoints.http.machinery.callers import ANYONE, able
@@ -338,7 +338,7 @@ async def get_saml_metadata(call: Call[None, MetadataQuery, ServicePath], poster
     return await postern.federation.saml.metadata(ServiceName(call.path.org_slug, call.path.service_slug), signed=call.query.signed)
 
 
-def _certificates(standing: SamlStanding) -> SamlCertificates:
+def _certificates(standing: SamlSnapshot) -> SamlCertificates:
     active, upcoming, fetched = standing.configured.active, standing.configured.next, standing.configuration.metadata_fetched_at
     assert active is not None  # noqa: S101 - for the type checker: without an active certificate the use case has already refused
     return SamlCertificates(

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound
-from core.domain.identity.registering import BudgetScope, BudgetStanding
+from core.domain.identity.registering import BudgetScope, BudgetSnapshot
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -71,8 +71,8 @@ class MailBudgetRecord(MailBudgetCounts, frozen=True, kw_only=True):
     """The display name: the organization's name, otherwise the same as `key`."""
 
 
-_record = shown(BudgetStanding, MailBudgetRecord, named={"budget": "scope"})
-_counts = shown(BudgetStanding, MailBudgetCounts)
+_record = shown(BudgetSnapshot, MailBudgetRecord, named={"budget": "scope"})
+_counts = shown(BudgetSnapshot, MailBudgetCounts)
 
 
 @endpoint.get(_BUDGETS, caller=PLATFORM_OWNER, tags=("installation",))

@@ -11,7 +11,7 @@ from core.domain.identifiers import OrganizationId, RoleId, TeamId
 from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Session
 from core.domain.mail import Email
-from core.domain.tenancy.members import OrganizationStanding
+from core.domain.tenancy.members import OrganizationSnapshot
 from core.domain.tenancy.organizations import OrganizationStatus, Related
 from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of
 from core.domain.tenancy.teams import Team
@@ -22,7 +22,7 @@ from tests.adapters.postgres.tenants import StoredTenants
 ADA: Final = Email("ada@example.org")
 
 
-async def standing(store: Store, account: Account, session: Session, slug: str = "acme") -> OrganizationStanding | None:
+async def standing(store: Store, account: Account, session: Session, slug: str = "acme") -> OrganizationSnapshot | None:
     """The rights as the check of every request finds them."""
     found = await PostgresCallers(store.pool).find_member(session.id, account.id, slug)
     assert found is not None
@@ -41,7 +41,7 @@ async def test_a_built_in_role_is_a_relation_to_the_organization(store: Store) -
     acme, (ada, session) = await tenants.add(), await store.sign_up()
     for role in ("owner", "admin", "member"):
         await tenants.join(acme, ada, role)
-        assert await standing(store, ada, session) == OrganizationStanding(acme, "acme", True, role, frozenset({role}))
+        assert await standing(store, ada, session) == OrganizationSnapshot(acme, "acme", True, role, frozenset({role}))
         assert await related(store) == [Related(role)]
         async with store.unit_of_work() as uow:
             assert await uow.members.remove(acme, ada.id)
@@ -55,7 +55,7 @@ async def test_an_own_role_brings_what_its_holders_may_and_without_that_membersh
     nothing = await tenants.add_role(acme, "nothing")
     await tenants.join(acme, ada, "auditor", auditor.id)
     found = await standing(store, ada, session)
-    assert found == OrganizationStanding(acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view", "services.view"}))
+    assert found == OrganizationSnapshot(acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view", "services.view"}))
     assert await related(store) == [Related(one, "auditor") for one in ("holder", "audit_logs.view", "services.view")]
     await store.query("update memberships set role = 'nothing', role_id = %(id)s", {"id": nothing.id})
     await store.query("update relations set object_id = %(id)s where user_id is not null", {"id": nothing.id})
@@ -238,7 +238,7 @@ async def test_an_organization_that_goes_is_gone_for_the_check_and_its_name_is_f
     await store.query("update all_organizations set deleted_at = now()")
     assert await standing(store, ada, session) is None
     new = await tenants.add()
-    assert await standing(store, ada, session) == OrganizationStanding(new, "acme", True, "", frozenset())
+    assert await standing(store, ada, session) == OrganizationSnapshot(new, "acme", True, "", frozenset())
 
 
 _FILL: Final = """
@@ -312,7 +312,7 @@ async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_row
             }
             read = [(node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in nodes]
             assert max(read) <= 3 * len(asked), [(node.get("Relation Name"), rows) for node, rows in zip(nodes, read, strict=True)]
-    assert (await standing(fresh_store, ada, session)) == OrganizationStanding(
+    assert (await standing(fresh_store, ada, session)) == OrganizationSnapshot(
         acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view"})
     )
 
