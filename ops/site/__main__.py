@@ -55,7 +55,7 @@ _INDEX: Final = {
         "SECURITY",
     ),
     "Background": ("docs/architecture", "docs/security", "docs/personal-data", "docs/*", "CONTRIBUTING"),
-    "Decisions": ("docs/decisions/README", "docs/decisions/*-today", "docs/decisions/*"),
+    "Decisions": ("docs/decisions/README", "docs/decisions/*-today", "docs/decisions/*", "docs/decisions/history/*"),
 }
 
 

@@ -10,12 +10,17 @@ from tests.places import ROOT
 FIRST = sorted(ROOT.glob("*.md"))
 DOCUMENTS = [*FIRST, *sorted((ROOT / "docs").rglob("*.md"))]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
-# The headings that a decision may have, in this order.
-PARTS = ("Decided", "Why", "How it holds", "What it costs", "Rejected")
+HISTORY = sorted((ROOT / "docs" / "decisions" / "history").glob("[0-9]*.md"))
+# The headings that a decision has, in this order, and those that its consequences may have.
+PARTS = ("Decision", "Context", "Consequences")
+CONSEQUENCES = ("Enforcement", "Costs", "Rejected alternatives")
+# The third line of a decision.
+STATUS = re.compile(r"Status: (?:in force|superseded in part by (?:\[\d{4}\]\(\d{4}-[^)]+\.md\)(?:, )?)+)")
 LONGEST_LINE = 120
 # The README names so many; `docs/guides/README.md` names all.
 MOST_GUIDES = 5
-# A help to readers, not a mould: write the sentences that a decision needs. If it grows beyond this, it is probably two decisions.
+# A help to readers, not a mould: write the sentences that a decision needs. If it grows beyond this, it is probably two decisions. Headings
+# and the status do not count.
 MOST_WORDS = 1200
 # Operators write this file, so git does not have it.
 MADE_BY_OPERATORS = {"ops/.env"}
@@ -118,19 +123,50 @@ def test_the_title_of_a_decision_is_its_number_and_a_sentence() -> None:
 
 
 def test_no_two_decisions_have_one_number() -> None:
-    numbers = [decision.name[:4] for decision in DECISIONS]
+    numbers = sorted(decision.name[:4] for decision in [*DECISIONS, *HISTORY])
     assert sorted(set(numbers)) == numbers
 
 
-def odd_parts(decision: Path) -> list[str]:
-    parts = re.findall(r"^#{2,} (.+)$", prose(decision), re.MULTILINE)
-    in_order = parts == [part for part in PARTS if part in parts]
-    whole = parts[:2] == ["Decided", "Why"] and parts[-1] in {"What it costs", "Rejected"}
-    return [] if in_order and whole else parts or ["no parts"]
+def odd_parts(text: str) -> list[str]:
+    parts = re.findall(r"^##+ .+$", FENCED.sub("", text), re.MULTILINE)
+    whole = [f"## {part}" for part in PARTS]
+    below = [f"### {part}" for part in CONSEQUENCES]
+    right = parts[: len(whole)] == whole and parts[len(whole) :] == [part for part in below if part in parts]
+    return [] if right and {*below[1:]} & {*parts} else parts or ["no parts"]
 
 
 def test_every_decision_has_the_same_parts_in_the_same_order() -> None:
-    assert faults(DECISIONS, odd_parts) == {}
+    assert faults(DECISIONS, lambda decision: odd_parts(decision.read_text())) == {}
+
+
+def test_a_decision_with_other_parts_or_another_order_is_found() -> None:
+    whole = "## Decision\n\n## Context\n\n## Consequences\n\n### Costs\n"
+    assert odd_parts(whole) == []
+    for wrong in ("", "## Decided", whole.replace("### Costs", ""), whole + "### Enforcement\n", whole.replace("Context", "Why")):
+        assert odd_parts(wrong) != [], wrong
+
+
+def odd_status(text: str) -> list[str]:
+    """What is in the place of the status: it follows the title, and stands in the page once."""
+    _, empty, status, after, *_ = [*text.splitlines(), "", "", "", ""][:5]
+    once = len(re.findall(r"^Status: ", text, re.MULTILINE)) == 1
+    return [] if once and (empty, after) == ("", "") and STATUS.fullmatch(status) else [status]
+
+
+def test_every_decision_says_its_status_below_its_title() -> None:
+    assert faults(DECISIONS, lambda decision: odd_status(decision.read_text())) == {}
+
+
+def test_another_status_is_found() -> None:
+    assert odd_status("# 0001: One\n\nStatus: superseded in part by [0002](0002-two.md), [0003](0003-three.md)\n\n## Decision\n") == []
+    for wrong in (
+        "",
+        "# 0001: One\n",
+        "# 0001: One\n\nStatus: rejected\n\n",
+        "# 0001: One\n\nStatus: in force\nText",
+        "# One\nStatus: in force\n\n",
+    ):
+        assert odd_status(wrong) != [], wrong
 
 
 def test_the_first_screen_of_the_readme_says_whose_it_is_and_shows_it() -> None:
@@ -162,7 +198,9 @@ def test_the_lines_of_a_decision_or_a_first_page_fit_a_screen() -> None:
 
 
 def test_a_decision_can_be_read_in_one_sitting() -> None:
-    assert {named(decision): words for decision in DECISIONS if (words := len(decision.read_text().split())) > MOST_WORDS} == {}
+    body = re.compile(r"^(?:#+ .+|Status: .+)$", re.MULTILINE)
+    counts = {named(decision): len(body.sub("", decision.read_text()).split()) for decision in DECISIONS}
+    assert {name: words for name, words in counts.items() if words > MOST_WORDS} == {}
 
 
 def unsaid(text: str) -> list[str]:
