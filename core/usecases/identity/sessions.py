@@ -243,6 +243,17 @@ class Sessions(Frozen):
         session's organization; `OrganizationNotActive` when the organization is not active, and `SecondFactorRequired` when the
         organization requires a second factor that the user lacks, and `TermsRequired` when terms were not accepted in time. Tokens of a
         session that an application was given are unknown here if the application can authenticate: such an application has to authenticate.
+
+        Steps. The refresh token grant (`RefreshGrant`) begins at 2, and its tokens are issued by `Grants.issue`.
+        1. `Sessions.continued` does everything except signing.
+        2. `_require_plausible` refuses a value that cannot be a token, without a lookup.
+        3. `successor` derives the next refresh token from this one, so that a repetition gets the same.
+        4. `RefreshTokens.rotate` looks the token up and exchanges it, in one function of the database.
+        5. `refresh_outcome` decides: granted, repeated by the same device within 10 seconds, reused, contended, or refused.
+        6. After reuse, `Sessions._revoke_after_reuse` ends the session. After contention, the loop looks again.
+        7. `Sessions._witness` logs a refresh during an impersonation.
+        8. `Sessions.tokens` loads claims by `Sessions.with_facts`. `access_claims` has them for a session, `resource_claims` for an API.
+        9. `bound` binds them to the client's key, and `TokenSigner.sign_access` signs.
         """
         try:
             continued = await self.continued(token, client)

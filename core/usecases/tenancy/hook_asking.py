@@ -248,6 +248,18 @@ class HookAsking(Frozen):
         """What the hooks at this door say. The installation's comes first, and its no asks nobody else. Nothing that a hook does raises.
         Hooks in shadow are asked beside, and nobody waits for them. Raises `HooksBusy`, and `FlowAskedEnough` when the flow has asked as
         often as it may: whoever asks ends it.
+
+        Steps:
+        1. `HookStore.to_ask` finds the hooks of this sign-in, with the application and the user that requests describe.
+        2. `HooksBeside.post` sends requests of report-only hooks beside the sign-in, by `HookAsking._ask_beside`.
+        3. `HookBreakers.require_patience` refuses after too many failures about one user.
+        4. `HookPlaces.join` shares the result with equal sign-ins that wait. `HookPlaces.place` bounds the calls at once.
+        5. `HookAsking._asked` takes one hook after the other. `HookAsking._question` makes the body, with the claims of the application.
+        6. `HookAsking._heard` calls one, by `HookAsking._tried`. `HookBreakers.admit` refuses while the circuit breaker is open.
+        7. `HookAsking._called` signs by `signature_headers`, sends by `Outbound.send`, and `answer_of` validates the response.
+        8. `HookAsking._verdict` decides: allow, MFA, or deny. `HookAsking._under_silence` decides if there is no response.
+        9. `stricter` keeps the strictest verdict. The first denial ends the loop.
+        10. `HookAsking._record` stores the verdicts and the recent requests. `HookAsking._log_refused` logs a denied sign-in.
         """
         asked_at = self.system.clock.now()
         to_ask = await self.lookup.to_ask(door)

@@ -121,6 +121,19 @@ class ProvisioningKeeping(Frozen):
     async def run(self, work: ProvisioningWork) -> None:
         """Does what is due of one connection, for a turn. Raises `Overloaded` and `Unavailable`: then another begins when the lease ends;
         and whatever nobody has foreseen, after the run has failed by it.
+
+        Steps. The actor `Provisioner` calls `claim_due` before, which leases the connection.
+        1. `_Working.run_turn` settles every outcome. `_Working._run_due_work` chooses: a full run, changes, or the end.
+        2. `_Working._resume_progress` continues where the last turn ended; `_Working._begin_run` stores a new run.
+        3. `_Working._delete_forgotten_people` deletes in the target who was erased here.
+        4. `_Working._sync_everybody` is a full run. `_Working._read_list` reads the IDs of the target's accounts first.
+        5. `_Working._sync_page` compares digests, page by page. A preview ends at `_Working._plan_people`.
+        6. `_Working._send_people` sends differences: `PeopleSender.send` matches, creates or updates one account by `FarSide`.
+        7. `_Working._write_results` stores what was done, before the next few are sent.
+        8. `_Working._end_leavers` deprovisions, unless `must_stop` finds too many: they wait for an owner.
+        9. `_Working._close_run` stores the run, and asks the owners by `ProvisioningKeeping.tell_owners`.
+        10. `_Working._sync_changes` syncs only changed users. `_Working._end_turn` gives the place to others after 2 minutes.
+        11. `_Working._settle_failure` stores a failure, when to retry, and stops a connection that fails for too long.
         """
         try:
             await _Working(self, work).run_turn()

@@ -138,6 +138,18 @@ class ScimUsers(Frozen):
     ) -> ProvisionedUser:
         """Applies all operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for a person with more rights than a member,
         `Mutability` for an account that is in use elsewhere, `Conflict`, `TeamLimitExceeded`, and the errors of the operations themselves.
+
+        Steps:
+        1. `Changes.one` waits for the changes of the organization in this process, without a connection, and begins a unit of work.
+        2. `ScimUsers._held` locks organization and user by `ProvisionedUserStore.hold`. `require_version` compares `If-Match`.
+        3. `patched` applies the operations to the profile, as pure domain code.
+        4. `ScimUsers._change` compares before and after, and writes only differences.
+        5. `ScimUsers._move` moves an unverified account of the organization to another email address.
+        6. `Enrolment.enter` makes an activated user a member again.
+        7. `Enrolment.leave` ends the membership of a deactivated user, and access with it.
+        8. `ProvisionedUserStore.save` stores the profile. `ProvisionedUserStore.list_by` records which token lists the user.
+        9. `UnitOfWork.record_all` adds events and audit entries to the same transaction.
+        10. `ScimUsers._write` and `ScimUsers._written` write mapped custom fields. The unit of work commits.
         """
         async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)

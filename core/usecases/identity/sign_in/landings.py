@@ -100,6 +100,19 @@ class SignIn(Frozen):
     ) -> SignedIn | AwaitingSecondFactor:
         """Signs in on the platform, or in a service; the person thereby becomes a user of the service. The pre-auth token carries `state`
         to the second step. Raises the errors of `PasswordProofs.make`.
+
+        Steps:
+        1. `PasswordProofs.make` calls `PasswordProofs._check`. `Guesses.admit` refuses while the network has too many delayed responses.
+        2. `Attempts.find` takes an attempt, and loads account, device and application in one statement.
+        3. `Guesses.slow` delays under credential stuffing. `PasswordHasher.examine` verifies the password in its queue.
+        4. `HomeRealms.is_closed` refuses if users of the email domain sign in only at their identity provider.
+        5. `BreachesAtSignIn.judge` decides about a breached password.
+        6. `SignIn.with_proof` continues, as for every authentication method. `Devices.judge` rates how unusual the sign-in is.
+        7. `Admission.admit` chooses. If MFA is missing, `Admission._awaited` stores the sign-in, and the result is a pre-auth token.
+        8. Otherwise `Admission._let_in_asking` calls `Admission._let_in_at_once`, and asks hooks by `SignInHooks.ask` if there are any.
+        9. In a unit of work, `Arrival.last_look` checks again, in one statement, all that the sign-in rests on.
+        10. `Admission._judged` applies the risk policies. `Admission.let_in` writes device and log, and `WithTokens.open` the session.
+        11. After the commit, `SignIn._signed_in` gets the tokens from `Sessions.tokens`, which signs them.
         """
         return await self.with_proof(await self.passwords.make(email, password, client, service), state)
 

@@ -206,6 +206,20 @@ async def exchange_for_oauth_tokens(call: Call[TokenRequestBody], postern: Poste
 
 
 async def _exchange(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
+    """Exchanges a grant. A code becomes tokens in these steps; `Grants.exchange` chooses the path of the other grants.
+
+    Steps:
+    1. `_exchanged` reads the grant type. `credentials` reads the client authentication: secret, signed assertion, or none.
+    2. `shown_key` verifies a DPoP proof, if there is one.
+    3. `_redeemed` serves a client with a secret: `AuthorizationCodes.redeem_with_secret` looks up client and code in one statement.
+    4. `Clients.confirm` checks the secret and the state of the organization.
+    5. For all others, `authenticated_by` authenticates the client. `_issued` calls `Grants.exchange`, which calls the grant of the code.
+    6. `claim_of` collects what the client shows: code, redirect URI, PKCE verifier, resource.
+    7. `AuthorizationCodes._redeemed` prepares the session. The database finds the code, decides, and writes session, log and event.
+    8. After a second use, `AuthorizationCodes._end_after` asks `second_use`, and ends the session of a stolen code.
+    9. `Grants.issue` signs after the commit: `Sessions.tokens` the access token, `id_claims` and `TokenSigner.sign_id` the ID token.
+    10. `refused_token_request` records a refusal, which administrators of the application can see.
+    """
     try:
         return await _exchanged(call, postern)
     except Refusal as refusal:
