@@ -1,9 +1,4 @@
-"""Work that no request waits for: jobs that were given up, and removing deleted things in batches.
-
-Dead jobs: background work that was given up. A platform owner takes a job up again once its cause is gone.
-
-Removing what is left of deleted things, batch by batch. Each batch is a transaction, and the work resumes after a crash.
-"""
+"""Background jobs: reviving the ones that were given up, and purging deleted data in batches."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -25,7 +20,11 @@ MOST_DEAD_JOBS_LISTED: Final = 50
 
 
 class GivenUpJobs(Frozen):
-    """The caller has checked that the request comes from a platform owner."""
+    """Lists dead jobs, which Postern gave up after their last attempt, and revives them. A platform owner revives a job once its cause is
+    gone.
+
+    The caller has checked that the request comes from a platform owner.
+    """
 
     unit_of_work: UnitOfWorkFactory
     lookup: DeadJobLookup
@@ -55,7 +54,9 @@ _MOST_STRANDED: Final = 100
 
 
 class Purge(Frozen):
-    """Removes one kind of thing. `job` makes the job that removes one thing."""
+    """Purges one kind of deleted data, batch by batch. Each batch is a transaction, so the work resumes after a crash. `job` makes the job
+    that purges one object.
+    """
 
     unit_of_work: UnitOfWorkFactory
     remains: DeletedRows

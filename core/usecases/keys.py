@@ -1,12 +1,4 @@
-"""The keys of the installation: sealing again after a rotation, signing keys, and the watch over both.
-
-Encryption: after a rotation of the key ring, everything that was sealed under an older key is sealed again, so that the operator can
-remove the older key.
-
-Signing keys: made at the first start, published, and rotated without any token failing.
-
-Watches the keys: the age of the keys in force, and whether the ring still opens them.
-"""
+"""Rotates and watches over the keys of the installation: the key ring that encrypts, and the keys that sign tokens."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -84,6 +76,10 @@ async def queue_reencryption(unit_of_work: UnitOfWorkFactory, key: str, actor: A
 
 
 class Reencryption(Frozen):
+    """Reencrypts every value that is sealed under an older key after a rotation of the key ring, so that the operator can remove the older
+    key.
+    """
+
     keyring: KeyRing
     sealed_columns: SealedColumns
 
@@ -154,6 +150,10 @@ class Reencryption(Frozen):
 
 
 class SigningKeys(Frozen):
+    """Creates the signing keys at the first start, publishes them as a JSON Web Key Set, and rotates them without rejecting any valid
+    token.
+    """
+
     unit_of_work: UnitOfWorkFactory
     key_maker: KeyMaker
     clock: Clock
@@ -238,6 +238,8 @@ def _rotated(rotation: Rotation, actor: Actor) -> Event:
 
 
 class KeyCare(Frozen):
+    """Reports the age of the signing keys in use, and the keys that the key ring cannot decrypt."""
+
     signing_keys: SigningKeys
     keyring: KeyRing
     clock: Clock

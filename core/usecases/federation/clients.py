@@ -1,10 +1,4 @@
-"""Clients: the callers of the token endpoint and of its neighbours.
-
-Origins of applications that run in browsers. Pages of these origins may read the answers of the token endpoint (CORS).
-
-Open registration: programs on people's own devices register themselves, and nothing is stored. An organization gets a service for such a
-client as for other metadata clients: when a person first allows it there.
-"""
+"""Clients of the token endpoint: their authentication, the origins of the ones in browsers, and dynamic client registration."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
@@ -51,7 +45,10 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 
 class Clients(Frozen):
-    """A client's assertion names the `issuer`, or, if the client may name endpoints, one of the `endpoints`."""
+    """Authenticates clients at the token endpoint and at the other endpoints that take client credentials.
+
+    A client's assertion names the `issuer`, or, if the client may name endpoints, one of the `endpoints`.
+    """
 
     lookup: ClientLookup
     assertions: ClientAssertions
@@ -142,6 +139,8 @@ _MOST: Final = 1000
 
 
 class ClientOrigins:
+    """Knows the origins of applications that run in browsers. Pages of these origins may read responses of the token endpoint (CORS)."""
+
     def __init__(self, lookup: ClientOriginLookup, clock: Clock, most: int = _MOST) -> None:
         """Remembers at most `most` origins."""
         self._most = most
@@ -165,6 +164,10 @@ class ClientOrigins:
 
 
 class OpenRegistrations(Frozen):
+    """Registers clients dynamically (RFC 7591) and stores nothing: the client ID carries the metadata. An organization gets an application
+    for such a client when a user first consents to it there, as for other metadata clients.
+    """
+
     unit_of_work: UnitOfWorkFactory
     keys: KnownRegistrationKeys
     keyring: KeyRing

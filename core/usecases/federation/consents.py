@@ -1,11 +1,4 @@
-"""Consents: what people have allowed, what an organization sees of it, and the first consent to a new client.
-
-Consents for the people who gave them: the applications that can act for a person, and the end of a consent.
-
-What the people of an organization's services let its agents do, for the members who look after them: they see it, and may end it.
-
-The place of a client that an organization has not seen before: the consent of a person gives it one, and nothing else does.
-"""
+"""Consents: the ones that users have given, the ones that an organization sees, and the first consent to a new client."""
 
 from collections.abc import Sequence
 
@@ -36,6 +29,8 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Consents(Frozen):
+    """Lists and revokes the applications that may act for a user, for this user."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: ConsentStore
 
@@ -81,6 +76,8 @@ async def give_consent(uow: UnitOfWork, id: ConsentId, consent: Consent, actor: 
 
 
 class AgentGrants(Frozen):
+    """Lists and revokes what users of an organization's applications allow its agents, for the members who manage the agents."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: ConsentStore
     clock: Clock
@@ -126,6 +123,8 @@ def _unknown() -> NotFound:
 
 
 class UnplacedClients(Frozen):
+    """Creates the application of a client that an organization has not seen before. Only the consent of a user does so."""
+
     buckets: SharedBuckets
     system: System
 

@@ -1,9 +1,4 @@
-"""Sessions and tokens in the hands of applications: asked about, ended, and shown for claims.
-
-The sessions of applications. Servers that receive the sessions' tokens ask about them, and applications end them.
-
-Userinfo: the claims about a person, for an application that shows its access token.
-"""
+"""The token endpoints for issued sessions: introspection, revocation and userinfo."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -43,6 +38,8 @@ _MOST_TOKENS: Final = 4_000
 
 
 class GivenSessions:
+    """Introspects tokens for the servers that receive them (RFC 7662), and revokes tokens for the clients that hold them (RFC 7009)."""
+
     def __init__(
         self,
         clients: Clients,
@@ -171,6 +168,8 @@ def _is_plausible(token: Token) -> bool:
 
 
 class Userinfo(Frozen):
+    """Answers userinfo requests: the claims about a user, for an application that presents its access token."""
+
     facts: FactLookup
     issuer: str
 

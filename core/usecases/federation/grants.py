@@ -1,9 +1,4 @@
-"""Grants: codes and tokens that clients exchange at the token endpoint.
-
-Token exchange: a service gets a token for another API, to act there in a person's name.
-
-The JWT bearer grant for workloads: the signed token of a trusted issuer, in place of a secret (RFC 7523).
-"""
+"""The grant types of the token endpoint, which exchange a code, a token or an assertion for tokens."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -70,6 +65,8 @@ log = structlog.get_logger()
 
 
 class Exchanges(Frozen):
+    """The token exchange grant (RFC 8693): a service gets an access token for another API, to act there on behalf of a user."""
+
     unit_of_work: UnitOfWorkFactory
     store: ExchangeStore
     verifier: TokenVerifier
@@ -136,7 +133,7 @@ class Grant(Protocol):
 
 
 class Grants(Frozen):
-    """The token endpoint."""
+    """The token endpoint: selects the grant by its type, and signs the tokens."""
 
     grants: Mapping[str, Grant]
     """The grants by their types. The client credentials grant is built in, because that grant opens no session, and so are exchange and
@@ -320,6 +317,8 @@ def _words_of(text: str | None) -> tuple[str, ...]:
 
 
 class Workloads(Frozen):
+    """The JWT bearer grant for workloads: a signed token of a trusted issuer takes the place of a client secret (RFC 7523)."""
+
     rules: TrustedIssuerStore
     clients: ClientLookup
     signatures: AssertionSignatures

@@ -1,11 +1,4 @@
-"""Logout: at an application's request, notices to services, and ID tokens as hints.
-
-Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0).
-
-Logout notices tell services which of their sessions have ended. Organizations can list the notices with their outcomes.
-
-ID tokens that applications send back as hints: the person whom an application expects, or the person to sign out.
-"""
+"""Logout of applications: RP-initiated logout, logout tokens to applications, and ID token hints."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -42,6 +35,8 @@ from ports.system import System
 
 
 class LogoutNotices(Frozen):
+    """Lists the logout tokens that an organization's applications were sent, with their outcomes."""
+
     lookup: LogoutNoticeLookup
 
     async def list(self, member: Member, slug: str, page: Page, *, delivered: bool | None) -> Listed[LogoutNotice]:
@@ -87,7 +82,11 @@ class LogoutReceivers(Frozen):
 
 
 async def read_hint(verifier: TokenVerifier, token: str) -> Hint | None:
-    """None for anything that is not an ID token of ours. An expired ID token still names its person."""
+    """None for anything that is not an ID token of ours. An expired ID token still names its person.
+
+    Reads an ID token that an application sends back as `id_token_hint`: it names the user whom the application expects, or the user to sign
+    out.
+    """
     try:
         claims = await verifier.verify_id(token)
     except TokenInvalid:
@@ -112,6 +111,8 @@ class Farewell(Frozen):
 
 
 class Logouts(Frozen):
+    """Decides about a logout request of an application (OpenID Connect RP-Initiated Logout 1.0)."""
+
     encounters: Encounters
     verifier: TokenVerifier
 

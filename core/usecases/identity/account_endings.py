@@ -1,18 +1,4 @@
-"""Ends of accounts: what rests on one, the account itself, and locks.
-
-Ends everything that rests on an account: its sessions, the trust in its devices, the links mailed to it, and unfinished sign-ins, also
-on devices that the owner has just approved. Every change of an account's owner, or of the proofs that the owner signs in with, ends all of
-these.
-
-The end of an account that an organization has made for somebody, and that nobody else holds.
-
-Accounts that somebody registered with an address that nobody ever proved, and that nobody ever used: they end after a time.
-
-Locks accounts: by the person, by the reader of a mail, and for others who may decide about the account.
-
-The links in mails that lock an account. Nothing of them is kept: the key ring seals what a link is bound to, and the account's last lock
-says whether it is used up. So a mail needs no row, and writing one costs no statement.
-"""
+"""Revokes the access to an account, locks it, and deletes accounts that were never confirmed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -54,9 +40,12 @@ async def require_living(uow: UnitOfWork, session: SessionId) -> None:
 
 
 async def end_access(uow: UnitOfWork, user: UserId, at: datetime, *, but: SessionId | None = None, forgets_devices: bool = False) -> None:
-    """Ends all access, without a round trip of its own. `but` is the caller's session: it goes on, and so do the sessions that it was
-    opened from and the sessions that were opened from it. `forgets_devices`: somebody else may have signed in before, whose browsers must
-    not be known ones, which guess more often and whose sign-ins no mail tells of.
+    """Ends all access without a round trip of its own: sessions, trusted devices, mailed links, and unfinished sign-ins, also on devices
+    that the owner has just approved. Every change of an account's owner, or of its authenticators, calls it.
+
+    `but` is the caller's session: it goes on, and so do the sessions that it was opened from and the sessions that were opened from it.
+    `forgets_devices`: somebody else may have signed in before, whose browsers must not be known ones, which guess more often and whose
+    sign-ins no mail tells of.
 
     The order of locks is fixed: the account, its connected accounts if they end, the mailed links and unfinished sign-ins, devices,
     sessions. A sign-in, the revocation of a device and the deletion of an account take them in this order too, so no two of them wait for
@@ -176,10 +165,12 @@ async def delete_made_account(
     request: PrivacyRequestId,
     at: datetime,
 ) -> Sequence[Event]:
-    """Deletes the account, which the caller holds for this, and which is its maker's. `held` are the organizations that
+    """Deletes an account that an organization has created for a user, and that no other organization needs.
+
+    Deletes the account, which the caller holds for this, and which is its maker's. `held` are the organizations that
     `ServiceUserStore.hold_organizations` has locked. An ownership that others have given holds nothing against the maker: it goes back, as
-    if the person had declined it. Returns what the other organizations hear that had listed the person. Raises
-    `BadRequest` while the person has a subscription at one of them, and `Unavailable` when one lists the person at this very moment.
+    if the person had declined it. Returns what the other organizations hear that had listed the person. Raises `BadRequest` while the
+    person has a subscription at one of them, and `Unavailable` when one lists the person at this very moment.
     """
     elsewhere = await uow.service_users.elsewhere(user, maker)
     elsewhere.require_deletable()
@@ -205,6 +196,10 @@ class UnverifiedLook(Frozen):
 
 
 class UnverifiedAccounts(Frozen):
+    """Deletes accounts that were registered with an email address that nobody verified, and that were never used, once their retention
+    ends.
+    """
+
     unit_of_work: UnitOfWorkFactory
     system: System
     retention: timedelta
@@ -232,7 +227,11 @@ class UnverifiedAccounts(Frozen):
 
 
 class LockLinks(Frozen):
-    """Implements `ports.mail.LockLinkMaker`."""
+    """Issues and reads the links in mails that lock an account. No link is stored: the key ring seals what the link is bound to, and the
+    time of the account's last lock tells whether the link is used up. So a mail needs no row, and its link costs no statement.
+
+    Implements `ports.mail.LockLinkMaker`.
+    """
 
     keyring: KeyRing
     links: Links
@@ -258,6 +257,10 @@ _SHUT: Final = "The account is deactivated"
 
 
 class AccountLocks(Frozen):
+    """Locks accounts: for the signed-in user, for the reader of a security mail, and for administrators who may decide about the
+    account.
+    """
+
     unit_of_work: UnitOfWorkFactory
     lock_links: LockLinks
     templates: MailTemplates

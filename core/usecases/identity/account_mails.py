@@ -1,10 +1,4 @@
-"""Account mails: looks up the account that has a requested address, and sends the mail if the account may have it.
-
-The work is the same for every address, up to the commit: if you measure how busy the process is, you do not learn which addresses have
-accounts.
-
-Mailed codes: checked, and exchanged for a token that a page goes on with.
-"""
+"""Sends the mails with links and codes that anyone may request for an email address, and verifies the codes."""
 
 import hmac
 from collections.abc import Mapping
@@ -49,6 +43,8 @@ CODES: Final = "mailed_codes"
 
 
 class MailedCodes(Frozen):
+    """Verifies mailed codes, and exchanges each for a token with which the page continues."""
+
     unit_of_work: UnitOfWorkFactory
     buckets: SharedBuckets
     server_secrets: ServerSecrets
@@ -90,6 +86,11 @@ class MailedCodes(Frozen):
 
 
 class AccountMails(Frozen):
+    """Looks up the account with the requested email address, and sends the mail if the account may receive it.
+
+    The work is the same for every address up to the commit: response times do not reveal which addresses have accounts.
+    """
+
     unit_of_work: UnitOfWorkFactory
     brandings: Brandings
     templates: MailTemplates

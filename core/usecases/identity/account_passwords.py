@@ -1,7 +1,4 @@
-"""Passwords of accounts: chosen, changed, reset. Hashing never happens while a transaction is open.
-
-Password hashes of other systems: how many remain, and what sign-ins have to know of them.
-"""
+"""Sets, changes and resets passwords of accounts, and counts the password hashes that other systems left."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
@@ -77,6 +74,8 @@ class PasswordRules(Frozen):
 
 
 class AccountPasswords(Frozen):
+    """Sets, changes and resets the password of an account. It never hashes a password while a transaction is open."""
+
     unit_of_work: UnitOfWorkFactory
     rules: PasswordRules
     passwords: PasswordHasher
@@ -321,6 +320,8 @@ class AccountPasswords(Frozen):
 
 
 class ForeignHashes(Frozen):
+    """Counts the imported password hashes that remain, and tells the password hasher their formats."""
+
     store: ForeignHashStore
     passwords: PasswordHasher
     metrics: Metrics

@@ -1,8 +1,4 @@
-"""Impersonation: a platform owner signs in as another person, to see what this person sees.
-
-An impersonation leaves no trace that looks like the user's own: no device, no login event, no trust. It leaves only entries in the audit
-log: one for the start, with the reason, and one for every request made in the user's name.
-"""
+"""Impersonation: a platform owner signs in as another user, to see what this user sees."""
 
 from datetime import datetime
 
@@ -40,6 +36,12 @@ class ActingBrowser(Frozen):
 
 
 class Impersonations(Frozen):
+    """Starts and ends impersonation sessions, and records every request that they make.
+
+    An impersonation leaves no device, no login event and no trusted browser in the user's name. It leaves only audit entries: one for the
+    start, with the reason, and one for every request made in the user's name.
+    """
+
     unit_of_work: UnitOfWorkFactory
     sessions: Sessions
     ids: Ids

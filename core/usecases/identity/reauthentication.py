@@ -1,8 +1,4 @@
-"""Reauthentication: a session may not do the most important things until its person has recently proved that they are the one using it.
-
-A fresh proof by mail, for people who have nothing else to prove with: no password, no passkey, and a provider that does not say when
-somebody signed in there. Whoever reads the mail to the proved address could choose a password by it anyway.
-"""
+"""Reauthentication (step-up): sensitive operations require that the user of the session has authenticated recently."""
 
 import hmac
 from collections.abc import Awaitable, Callable
@@ -67,7 +63,10 @@ class Missing(Frozen):
 
 
 class Reauthentication(Frozen):
-    """`window` is how old a proof may be."""
+    """Requires a recent authentication of the session, and accepts one by password, authenticator app, backup code or passkey.
+
+    `window` is how old a proof may be.
+    """
 
     unit_of_work: UnitOfWorkFactory
     lookup: ProofLookup
@@ -176,6 +175,10 @@ class Reauthentication(Frozen):
 
 
 class MailedProofs(Frozen):
+    """Reauthenticates by a mailed code users who have no other authenticator: no password, no passkey, and an identity provider that states
+    no `auth_time`. Whoever reads mail at the verified email address could set a password by it anyway.
+    """
+
     unit_of_work: UnitOfWorkFactory
     reauthentication: Reauthentication
     templates: MailTemplates

@@ -1,9 +1,4 @@
-"""Who may register, and how many mails strangers may ask for.
-
-Budgets of mails: asked before a mail is made, shown to those who look after the installation, and lifted for a while.
-
-Who may register: the rule of the installation, and that of the organization whose page somebody is on. Both must let the person in.
-"""
+"""Enforces who may register, and limits how many emails unauthenticated requests can cause."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -50,7 +45,10 @@ _A_DAY: Final = timedelta(days=1)
 
 
 class MailBudgets(Frozen):
-    """Whoever lists or lifts budgets is a platform owner, as the caller has checked."""
+    """Counts requests for mails against the email rate limits, shows which limits hold mail back, and lifts a limit for a time.
+
+    Whoever lists or lifts budgets is a platform owner, as the caller has checked.
+    """
 
     unit_of_work: UnitOfWorkFactory
     store: MailBudgetStore
@@ -133,6 +131,10 @@ def asked_from(address: str | None, email: Email, organization: str) -> AskedFro
 
 
 class Registrations(Frozen):
+    """Enforces the registration policies of the installation and of the organization whose page the user is on. Both must allow the
+    registration.
+    """
+
     installation: RegistrationRule
     throwaway: ThrowawayDomains
     lookup: RegistrationRules

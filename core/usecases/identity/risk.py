@@ -1,15 +1,5 @@
-"""Ways back for people whom rules for risk refuse.
-
-The way back for platform owners whom a rule of the installation refuses.
-
-Such a rule refuses at every sign-in, so nobody could sign in to change it. A platform owner whom it refuses gives every factor all the
-same, and gets a mail. Its link opens one page without a sign-in, which puts the rules that refuse back in shadow. Nothing of a link is
-kept. The command `postern risk-rules shadow` does the same for whoever has the machine.
-
-Putting the rules that refuse back in shadow, as whoever has a way back does: an owner at their organization, or a platform owner.
-
-A link is asked the same for its page and for its button: whether it is one of ours and in time, whether its account may still use it, and
-whether it has anything left to lift.
+"""Recovery links for platform owners whom the installation's risk policies refuse, and what organizations' recovery links share with
+them.
 """
 
 from collections.abc import Sequence
@@ -34,7 +24,10 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 def opened_way_back(keyring: KeyRing, token: Token, kind: Sealed, now: datetime) -> WayBack:
-    """Raises `LinkUnknown`, and `LinkRefused` for a link that is too old."""
+    """Opens a recovery link, the same for its page and for its button: the link is authentic and has not expired.
+
+    Raises `LinkUnknown`, and `LinkRefused` for a link that is too old.
+    """
     try:
         way = WayBack.unpacked(opened_text(keyring, token.reveal(), kind))
     except (CannotOpen, NotAWayBack):
@@ -45,7 +38,9 @@ def opened_way_back(keyring: KeyRing, token: Token, kind: Sealed, now: datetime)
 
 
 def lifted_by(way: WayBack, owner: Account, rules: RiskPolicies) -> Sequence[RiskPolicy]:
-    """What the link lifts. Raises `LinkRefused` when this is nothing any more."""
+    """Returns the policies that the link lifts. Raises `LinkRefused` when its account may no longer use it, or when no policy is left to
+    lift.
+    """
     found = way.lifts(rules) if way.is_good_for(owner) else ()
     if not found:
         raise link_used()
@@ -65,6 +60,13 @@ async def keep_changed(
 
 
 class InstallationWayBack(Frozen):
+    """Mails a recovery link to a platform owner whom a risk policy of the installation refuses.
+
+    Such a policy refuses every sign-in, so nobody could sign in to change it. The platform owner still completes every factor, and then
+    gets a mail. Its link opens one page without a sign-in, which sets the refusing policies to report-only. Nothing of a link is stored. On
+    the server, the command `postern risk-rules shadow` does the same.
+    """
+
     unit_of_work: UnitOfWorkFactory
     keyring: KeyRing
     buckets: SharedBuckets

@@ -1,7 +1,4 @@
-"""Changes accounts for an operator at the command line, and for platform owners. Every change is recorded with whoever asked for it.
-
-Users and their second factors, for platform owners.
-"""
+"""Administers accounts, for operators at the command line and for platform owners."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -73,9 +70,11 @@ class AccessReset(Frozen):
 
 
 class AccountAdministration(Frozen):
-    """Each method raises `NotFound` when no account has this e-mail address or id. `by` is a platform owner, a management key of the
-    platform, or the name of an operator at the command line. Whoever governs by a page does not end their own access, and a key does
-    nothing to platform owners.
+    """Changes accounts. Every change is recorded with the person or key that asked for it.
+
+    Each method raises `NotFound` when no account has this e-mail address or id. `by` is a platform owner, a management key of the platform,
+    or the name of an operator at the command line. Whoever governs by a page does not end their own access, and a key does nothing to
+    platform owners.
     """
 
     unit_of_work: UnitOfWorkFactory
@@ -295,7 +294,10 @@ def _event(name: str, account: Account, by: Authority | str, details: dict[str, 
 
 
 class PlatformUsers(Frozen):
-    """The caller has checked that the request comes from a platform owner."""
+    """Lists accounts and their second factors, for platform owners.
+
+    The caller has checked that the request comes from a platform owner.
+    """
 
     directory: UserDirectory
     activity: AlertLookup

@@ -1,12 +1,4 @@
-"""What a service's own servers learn: the service, people's rights, and figures.
-
-Service info: a service's own servers may rename the service. They read the metadata of the service and of its
-organization; the other facts about the service come from their key's holder.
-
-What people may do in a service, for the service's own servers.
-
-Figures about the use of a service, for the service's own servers.
-"""
+"""What an application's own servers read by API: the application, its users' rights, and usage figures."""
 
 from collections.abc import Collection, Sequence
 
@@ -40,6 +32,10 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 
 class ServiceInfo(Frozen):
+    """Reads the metadata of the application and of its organization, and renames the application. The other facts about the application
+    come from the holder of the API key.
+    """
+
     unit_of_work: UnitOfWorkFactory
     lookup: ServiceStore
     clock: Clock
@@ -77,7 +73,10 @@ def _own(service: Service | None, holder: KeyHolder) -> Service:
 
 
 class PeoplesRights(Frozen):
-    """Each answer reads the assignments as they are now, so an application that asks sees each change at once."""
+    """Explains and evaluates what users may do in the application.
+
+    Each answer reads the assignments as they are now, so an application that asks sees each change at once.
+    """
 
     lookup: RightsStore
 
@@ -129,6 +128,8 @@ class PeoplesRights(Frozen):
 
 
 class ServiceAnalysis(Frozen):
+    """Reads usage figures of the application."""
+
     lookup: ServiceAnalyticsLookup
     clock: Clock
 

@@ -1,9 +1,4 @@
-"""The people of a service, for its own servers and for its organization.
-
-The users of a service. The service's own servers manage them with an API key. Every method is limited to the key's service.
-
-End users: an organization may read about the people who use its services, and may end their sessions in these services.
-"""
+"""The users of an application, for its own servers and for its organization."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -53,6 +48,10 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 
 class ServiceUsers(Frozen):
+    """Manages the users of an application, for the application's own servers. They authenticate with an API key, and every method is
+    limited to the key's application.
+    """
+
     unit_of_work: UnitOfWorkFactory
     lookup: ServiceUserStore
     buckets: SharedBuckets
@@ -173,6 +172,8 @@ _SOON: Final = 1.0
 
 
 class EndUsers(Frozen):
+    """Shows an organization the people who use its applications, and ends their sessions there."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: EndUserStore
     locks: AccountLocks

@@ -1,10 +1,4 @@
-"""Services: members of the organization create, list and change them, and the owner deletes them.
-
-What management keys have made: it lasts without the key, and may end with it.
-
-The client ids of services that come from another system. The operator alone decides about them: an id that one service has is an id that
-no other service of the installation can have.
-"""
+"""Manages applications: members create, list and change them, and the owner deletes them."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -62,6 +56,8 @@ class CreatedService(Frozen):
 
 
 class OrganizationServices(Frozen):
+    """Creates, lists, changes and deletes the applications of an organization, for its members."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: ServiceStore
     session_reach: SessionReachLookup
@@ -207,6 +203,8 @@ class RegisteredServices(Frozen):
 
 
 class MadeByKeys(Frozen):
+    """Revokes a management API key, and with it what the key has created, if the caller wants this. Otherwise it outlasts the key."""
+
     unit_of_work: UnitOfWorkFactory
     clock: Clock
 
@@ -237,7 +235,11 @@ class MadeByKeys(Frozen):
 
 
 class KeptClientIds(Frozen):
-    """The caller has checked that the request comes from the operator."""
+    """Imports client IDs from another system. The operator alone decides about them: an ID that one application has is an ID that no other
+    application of the installation can have.
+
+    The caller has checked that the request comes from the operator.
+    """
 
     unit_of_work: UnitOfWorkFactory
     clock: Clock

@@ -1,8 +1,4 @@
-"""Hooks, as their owners set them: read, changed, let count, put in shadow, tried with made-up data, and deleted.
-
-A hook has a keeper: an organization, whose owners set it, or the installation, whose platform owners do. One use case serves both. Each
-change holds the keeper, so that two owners never change a hook at once, and whoever is an owner no longer changes nothing.
-"""
+"""Manages hooks: their settings, report-only mode and enforcement, test requests, and deletion."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -81,7 +77,11 @@ class HookWithSecret(Frozen):
 
 
 class Hooks(Frozen):
-    """Where an organization may be None, this means the installation."""
+    """A hook belongs to an organization, whose owners manage it, or to the installation, whose platform owners do. Each change locks the
+    owner of the hook, so that no two people change a hook at once, and nobody who has just lost the role changes one.
+
+    Where an organization may be None, this means the installation.
+    """
 
     unit_of_work: UnitOfWorkFactory
     lookup: HookStore

@@ -1,12 +1,4 @@
-"""Keys of programs: management keys, what all kinds of machine keys share, and tokens with a key's rights.
-
-Management keys: members make them, owners adopt them, and programs present them on every request. Platform owners do the same with keys
-of the platform.
-
-Machine keys: the shared way to create a key of any kind.
-
-Tokens with the rights of a management key: given to workloads, and shown by them on every request.
-"""
+"""Management API keys: creating, adopting and revoking them, and the access tokens that carry a key's rights."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -53,8 +45,8 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 async def add_key(
     add: Callable[[Key, bytes], Awaitable[int | None]], draw: Callable[[], Token], key_of: Callable[[str], Key]
 ) -> tuple[NewMachineKey[Key], int]:
-    """Draw a new key and store it. `key_of` makes the stored record for a prefix, and `add` stores the record unless another key has the
-    prefix. Returns the new key and the number of keys before it.
+    """Draws a new machine key of any kind and stores it. `key_of` makes the stored record for a prefix, and `add` stores the record unless
+    another key has the prefix. Returns the new key and the number of keys before it.
     """
     while True:
         text = draw()
@@ -69,6 +61,10 @@ NO_SUCH_MANAGEMENT_KEY = "There is no such management key"
 
 
 class ManagementKeys(Frozen):
+    """Creates, lists, adopts and revokes management API keys. Members create keys of their organization and owners adopt them; platform
+    owners manage the keys of the platform. Scripts present a key on every request.
+    """
+
     unit_of_work: UnitOfWorkFactory
     lookup: ManagementKeyLookup
     presence: Presence[ManagementKeyId]
@@ -181,6 +177,8 @@ _REFUSED = "The management key is not valid"
 
 
 class KeyTokens(Frozen):
+    """Issues access tokens with the rights of a management API key to workloads, and resolves them on every request."""
+
     lookup: ManagementKeyLookup
     signer: TokenSigner
     verifier: TokenVerifier

@@ -1,9 +1,4 @@
-"""Owners of organizations: how they confirm or decline an ownership, and the mails that they get.
-
-Ownership that others have given to somebody, and its owner's word: confirmed or declined.
-
-Mails to the owners of an organization: about something that will stop working, or that they want to hear of.
-"""
+"""Owners of organizations: how they confirm or decline an ownership, and the mails that they get."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -36,7 +31,10 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Ownerships(Frozen):
-    """The owner's first act that needs an owner confirms the ownership, too: see `core.usecases.tenancy.rights.require_owner`."""
+    """Confirms or declines an ownership that someone else has given to a user.
+
+    The owner's first act that needs an owner confirms the ownership, too: see `core.usecases.tenancy.rights.require_owner`.
+    """
 
     unit_of_work: UnitOfWorkFactory
     lookup: OrganizationStore
@@ -130,6 +128,7 @@ _UNKNOWN: Final = "There is no such organization"
 async def tell_owners(
     uow: UnitOfWork, templates: MailTemplates, owners: Sequence[Owner], template: str, **values: str | bool | datetime | None
 ) -> None:
+    """Mails the owners of an organization: about something that will stop working, or that they asked to be notified of."""
     for owner in owners:
         mail = templates.mail(
             template,

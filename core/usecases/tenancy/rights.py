@@ -1,14 +1,4 @@
-"""Rights in an organization: checked once more in a change, and explained to operators.
-
-Checks a member's rights once more in the middle of a change.
-
-The first check of the request may be older than a change of the member's role, and the result of the request would outlive that change. So
-the rights are checked again when the organization is held, and cannot change until the unit of work ends. The same holds for a management
-key, which may have ended meanwhile, and whose maker may have lost rights. A request that makes many changes, one after the other, is also
-stopped here: by everything that would stop a new request.
-
-Access: shows operators a person's rights in an organization, and the reasons.
-"""
+"""Checks a member's rights within the transaction of a change, and explains access to operators."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -48,7 +38,14 @@ class Acting(Frozen):
 async def hold_members(
     uow: UnitOfWork, member: Member, *others: UserId, in_any_state: bool = False
 ) -> tuple[Acting, Mapping[UserId, KnownMember]]:
-    """The caller as things are now, and those of the others who are members. Raises `Forbidden` when the caller is no longer a member,
+    """Checks the rights of the caller again, with the organization locked.
+
+    The first check of the request may be older than a change of the member's role, and the result of the request would outlive that change.
+    So the rights are checked again under the lock, and cannot change until the unit of work ends. The same holds for a management API key,
+    which may have been revoked meanwhile, and whose creator may have lost rights. A request that makes many changes, one after the other,
+    is also stopped here: by everything that would stop a new request.
+
+    The caller as things are now, and those of the others who are members. Raises `Forbidden` when the caller is no longer a member,
     `Unauthorized` when the caller's account was deactivated or the calling management key has ended, and `OrganizationNotActive`, unless
     the act is allowed in any state of the organization.
     """
@@ -131,6 +128,8 @@ def _unconfirmed(member: Member, acting: KnownMember) -> UnconfirmedOwnership | 
 
 
 class AccessExplainer(Frozen):
+    """Shows operators a user's rights in an organization, and what grants each of them."""
+
     lookup: RelationLookup
 
     async def explain(self, email: Email, slug: str) -> Accessor:

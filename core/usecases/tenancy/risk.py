@@ -1,17 +1,4 @@
-"""Rules for risk: kept, tried on past sign-ins, mailed about, and lifted by an owner whom they keep out.
-
-Mails owners about a sign-in, because a rule for risk says so.
-
-The report of rules for risk: the sign-ins of the last thirty days, judged by the rules as they are now, in shadow or not.
-
-Rules for risk have a keeper: an organization or the installation. Whoever may manage them reads and changes them, and sees whom they
-would have met. The caller has checked that a request for the installation's comes from a platform owner or the operator.
-
-The way back into an organization whose rules for risk keep its own owner out.
-
-The owner signs in at the base address, which no organization's rule refuses, asks for a mail, and opens its link with all their factors.
-The link opens one page, which puts the rules that refuse back in shadow. Rules that ask for a factor stay. Nothing of a link is kept.
-"""
+"""Manages risk policies, reports whom they would affect, notifies owners, and recovers owners who lock themselves out."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -75,6 +62,8 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class OwnerNotices(Frozen):
+    """Mails the owners about a sign-in, because a risk policy says so."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: RiskPolicyStore
     devices: Devices
@@ -131,7 +120,10 @@ class RiskReport(Frozen):
 async def judged(
     lookup: RiskPolicyStore, organization: OrganizationId | None, rules: RiskPolicies, now: datetime, you: OwnOutcome | None
 ) -> RiskReport:
-    """`organization`: None for the rules of the installation, which are asked about all sign-ins."""
+    """Evaluates the sign-ins of the last 30 days by the policies as they are now, enforced or report-only.
+
+    `organization`: None for the rules of the installation, which are asked about all sign-ins.
+    """
     stranger = ANYBODY_HERE if organization is None else STRANGER
     report = ShadowReport(rules, await lookup.people(organization), now, stranger)
     after = await lookup.older(organization, now - SPAN, _BATCH * _MOST_BATCHES)
@@ -151,7 +143,10 @@ _ASKING = frozenset(one for one in RiskAction if one.asks_for_factor or one is R
 
 
 class RiskPoliciesOfKeepers(Frozen):
-    """Where an organization may be None, this means the installation. Changes and reports have a method for each keeper, since each admits
+    """Reads and changes the risk policies of an organization or of the installation, and lists the sign-ins that they affect. The caller
+    has checked that a request for the installation's policies comes from a platform owner or the operator.
+
+    Where an organization may be None, this means the installation. Changes and reports have a method for each keeper, since each admits
     other callers. `knows_countries`: the installation has a database of places.
     """
 
@@ -264,6 +259,12 @@ def _known(rules: RiskPolicies | None) -> RiskPolicies:
 
 
 class RiskWaysBack(Frozen):
+    """Recovers an organization whose risk policies refuse its own owner.
+
+    The owner signs in at the base URL, where no organization's policy applies, requests a mail, and opens its link after all factors. The
+    link opens one page, which sets the refusing policies to report-only. Policies that require a factor stay. Nothing of a link is stored.
+    """
+
     unit_of_work: UnitOfWorkFactory
     keyring: KeyRing
     buckets: SharedBuckets

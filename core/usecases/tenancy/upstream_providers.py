@@ -1,7 +1,4 @@
-"""Organizations' own upstream providers: members who may manage the settings create, change and delete them.
-
-OAuth credentials: an organization's own clients at the upstream providers. Members who may manage the settings set and remove them.
-"""
+"""Manages an organization's enterprise connections, and its own OAuth clients at the social providers."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -76,6 +73,8 @@ NO_SUCH_PROVIDER: Final = "There is no such upstream provider"
 
 
 class OrganizationUpstreamProviders(Frozen):
+    """Creates, changes and deletes an organization's enterprise connections, for members who may manage its settings."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: UpstreamProviderStore
     protocols: UpstreamProtocols
@@ -438,6 +437,8 @@ _NAME_TAKEN: Final = "name: the organization has an upstream provider of this na
 
 
 class OrganizationOAuthCredentials(Frozen):
+    """Sets and removes an organization's own OAuth clients at the social providers, for members who may manage its settings."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: OAuthCredentialStore
     keyring: KeyRing

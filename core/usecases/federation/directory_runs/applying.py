@@ -1,10 +1,4 @@
-"""What a run of a directory writes: people and teams.
-
-What a run of a directory writes about people: a few hundred in one unit of work, which goes on with the run or writes nothing.
-
-Groups of a directory by LDAP become teams, by the rules of SCIM's teams: an owner has switched to them, and the directory gives no
-roles.
-"""
+"""Writes the results of a directory sync: users and teams."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -77,6 +71,8 @@ async def hold_step(uow: UnitOfWork, step: DirectoryStep, system: System) -> Non
 
 
 class RunChanges(Frozen):
+    """Writes what a sync run changes about users: a few hundred in one unit of work, which advances the run or writes nothing."""
+
     unit_of_work: UnitOfWorkFactory
     accounts: Accounts
     values: ProfileValues
@@ -217,6 +213,10 @@ _NAMELESS: Final = "group"
 
 
 class RunTeams(Frozen):
+    """Syncs the groups of an LDAP directory to teams, by the same rules as SCIM groups: an owner has enabled it, and the directory grants
+    no roles.
+    """
+
     unit_of_work: UnitOfWorkFactory
     people: DirectoryPeopleStore
     directory_teams: DirectoryTeamStore

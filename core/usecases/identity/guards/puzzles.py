@@ -1,16 +1,4 @@
-"""Guards against floods of forms: puzzles, widgets of others, and sealed values as text.
-
-Puzzles on the pages: how many bits a request has to solve, the challenge for the page, and whether a form brings a solution.
-
-Other use cases demand more with `PuzzleDemand.at_least`. In quiet times nothing is asked for, and nothing here asks the database.
-
-Widgets of others in place of our puzzle: the form that is kept meanwhile, and whether the answer counts.
-
-What a stranger sends never decides that the maker is away. When the maker gives no verdict on an answer, we ask about one of our own. Only
-if it is silent on that, too, pages ask for puzzles.
-
-Sealed values as text, for links, forms and cookies: what goes out and comes back is kept nowhere.
-"""
+"""Bot protection of public forms: proof-of-work challenges, CAPTCHAs of other vendors, and the sealed values that both put into pages."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
@@ -48,11 +36,15 @@ from ports.system import Clock, Ids
 
 
 def sealed_text(keyring: KeyRing, plaintext: bytes, kind: Sealed) -> str:
+    """Seals a value as text, for links, forms and cookies. The value travels to the browser and back, and is stored nowhere."""
     return urlsafe_b64encode(keyring.seal(plaintext, kind.context)).rstrip(b"=").decode()
 
 
 def opened_text(keyring: KeyRing, text: str, kind: Sealed) -> bytes:
-    """Raises `CannotOpen`, also for a text that nobody has sealed."""
+    """Opens what `sealed_text` has sealed.
+
+    Raises `CannotOpen`, also for a text that nobody has sealed.
+    """
     try:
         sealed = urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
     except ValueError:
@@ -61,7 +53,14 @@ def opened_text(keyring: KeyRing, text: str, kind: Sealed) -> bytes:
 
 
 class Puzzles(Frozen):
-    """`is_on`: whether puzzles are asked for at all."""
+    """Issues and verifies proof-of-work challenges: how many bits a request must solve, the challenge for the page, and whether a form
+    brings a solution.
+
+    Other use cases demand more with `PuzzleDemand.at_least`. While there is little traffic, no challenge is required and the database is
+    not asked.
+
+    `is_on`: whether puzzles are asked for at all.
+    """
 
     store: PuzzleStore
     keyring: KeyRing
@@ -169,7 +168,13 @@ OUR_OWN: Final = "of-no-widget"
 
 
 class Widgets(Frozen):
-    """`maker`: None where the installation shows no widget. `site`: the host that answers must come from."""
+    """Verifies CAPTCHAs of other vendors, in place of our proof of work, and stores the form meanwhile.
+
+    An answer from a browser never decides that the vendor is out of service. If the vendor gives no verdict on an answer, Postern asks
+    about one of its own. Only if the vendor does not respond to that one either, pages fall back to proof of work.
+
+    `maker`: None where the installation shows no widget. `site`: the host that answers must come from.
+    """
 
     store: PuzzleStore
     keyring: KeyRing

@@ -1,8 +1,4 @@
-"""Journeys to a provider: a person leaves to sign in there, and comes back with a code. For this code, the provider tells who the person
-is.
-
-Answers a second return from a provider: a browser that returns twice drops the first answer, and needs the same answer again.
-"""
+"""Redirects users to an identity provider, and exchanges the authorization code that they return with for the provider's claims."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -53,6 +49,10 @@ class Vouched(Frozen):
 
 
 class Journeys(Frozen):
+    """Builds the authorization request to an identity provider, and processes the response: it exchanges the code for the user's
+    identity.
+    """
+
     lookup: UpstreamLookup
     protocols: UpstreamProtocols
     providers: UpstreamProviders
@@ -310,6 +310,8 @@ _LOOKS: Final = int(REPEATABLE.total_seconds() / LOOK_AGAIN_AFTER)
 
 
 class RepeatedReturns(Frozen):
+    """Answers a repeated callback. A browser that returns twice drops the first response, and needs the same response again."""
+
     lookup: UpstreamLookup
     pause: Callable[[float], Awaitable[None]]
 

@@ -1,13 +1,4 @@
-"""Upstream providers as a sign-in finds them: the three shared providers, with the installation's client or an organization's, and the
-organizations' own providers.
-
-The further providers of the installation that pages offer. They change once in months, so each process keeps them for some seconds. What
-a page offers is no right: whoever leaves for a provider is told if it is off by now.
-
-Notices outages of upstream providers. If an organization's policy allows it, its people sign in another way during an outage.
-
-Our key pairs at SAML providers: each provider knows one of ours that it shares with nobody.
-"""
+"""Identity providers as a sign-in sees them: which are configured and offered, whether they respond, and the SAML keys that they know."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
@@ -45,6 +36,10 @@ KEPT_FOR: Final = 5.0
 
 
 class FurtherOffers:
+    """Caches the installation's custom providers that pages offer. They change rarely, so each process keeps them for some seconds. The
+    cache grants nothing: leaving for a provider that is off by now is refused.
+    """
+
     def __init__(self, lookup: FurtherProviderStore, elapsed: Callable[[], float]) -> None:
         """`elapsed` gives seconds that never go back."""
         self._lookup = lookup
@@ -73,6 +68,10 @@ class FurtherOffers:
 
 
 class UpstreamProviders:
+    """Finds the identity providers: the 3 social providers, with the client of the installation or of an organization, and the
+    organizations' own enterprise connections.
+    """
+
     def __init__(self, installed: Mapping[Provider, Installed], keyring: KeyRing, further: FurtherOffers) -> None:
         self._installed = installed
         self._keyring = keyring
@@ -116,6 +115,10 @@ Answer = TypeVar("Answer")
 
 
 class ProviderOutages(Frozen):
+    """Detects outages of identity providers. If an organization's policy allows it, its members sign in with another method during an
+    outage.
+    """
+
     unit_of_work: UnitOfWorkFactory
     metrics: Metrics
     clock: Clock
@@ -191,6 +194,8 @@ class SealedPair(Frozen):
 
 
 class ConnectionKeys(Frozen):
+    """Creates our key pairs for SAML connections. Each identity provider knows a key pair that it shares with no other."""
+
     maker: CertificateMaker
     keyring: KeyRing
     system: System

@@ -1,10 +1,4 @@
-"""What directories send by SAML: answers to sign-ins, and sign-outs.
-
-Answers of directories by SAML. A form of another site brings an answer, without our cookies. So the answer is read and checked at once,
-and waits sealed for the browser that began the sign-in: the browser comes back with a code, as from any other provider.
-
-Sign-outs that a directory asks for by SAML: they end our sessions that it has opened, and nothing else.
-"""
+"""Processes what identity providers send by SAML: responses to sign-ins, and logout requests."""
 
 import json
 from datetime import datetime, timedelta
@@ -76,6 +70,10 @@ _SPARE: Final = timedelta(minutes=5)
 
 
 class DirectoryAnswers(Frozen):
+    """Receives SAML responses. The browser posts a response from another site, so without our cookies. Therefore the response is validated
+    at once and stored encrypted for the browser that began the sign-in, which returns with a code, as from any other identity provider.
+    """
+
     lookup: ConnectionLookup
     tests: ConnectionTests
     documents: ServiceProviderDocuments
@@ -246,6 +244,8 @@ class DirectoryReply(Frozen):
 
 
 class DirectoryLogouts(Frozen):
+    """Receives SAML logout requests. They end the sessions that the same identity provider has opened, and no others."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: ConnectionLookup
     documents: ServiceProviderDocuments

@@ -1,12 +1,4 @@
-"""Proofs by mail: sign-in links, and codes of newcomers.
-
-Sign-in links: each link signs in once, in place of a password. A person with a second factor still has to give it. Operators make links
-for platform owners. Anybody may ask for a link by mail, unless one of the person's organizations has turned this off. The code in such a
-mail is another way to name the same link.
-
-Proofs of newcomers: a mailed code shows an address of theirs, and the account is made. An account that is there is never connected by
-its address: its owner signs in to it first, and connects the provider there.
-"""
+"""Authenticates users by email: by magic links, and by codes that verify the email address of a new user."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -56,6 +48,11 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class SignInLinks(Frozen):
+    """Issues and redeems magic links. Each link signs in once, in place of a password; a user with MFA still completes it. Operators issue
+    links for platform owners. Anyone may request a link by mail, unless one of the user's organizations has disabled magic links. The code
+    in such a mail is another name of the same link.
+    """
+
     unit_of_work: UnitOfWorkFactory
     attempts: Attempts
     devices: Devices
@@ -176,6 +173,10 @@ class KnownNewcomer(Frozen):
 
 
 class NewcomerProofs(Frozen):
+    """Verifies the email address of a user who is new from an identity provider, and creates the account. An existing account is never
+    linked by its email address: its owner signs in first and connects the provider there.
+    """
+
     unit_of_work: UnitOfWorkFactory
     lookup: UpstreamLookup
     words: NewcomerWords

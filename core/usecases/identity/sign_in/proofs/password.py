@@ -1,10 +1,4 @@
-"""Proofs by passwords.
-
-Every refused attempt costs the same work: one look-up, one hash, one write. While hashes of other systems remain, every refused attempt
-takes the same time instead, because their work differs. A caller learns the reason of a refusal only after giving the right password.
-
-What a sign-in does with a right password that stands in a list of stolen ones.
-"""
+"""Authenticates users by password, and handles correct passwords that are known to be breached."""
 
 from collections.abc import Collection
 from functools import partial
@@ -64,6 +58,8 @@ class KnownPasswords(Frozen):
 
 
 class BreachesAtSignIn(Frozen):
+    """Decides what a sign-in does with a correct password that is on a list of breached passwords."""
+
     unit_of_work: UnitOfWorkFactory
     known: KnownPasswords
     templates: MailTemplates
@@ -124,7 +120,14 @@ class Checked(Frozen):
 
 
 class PasswordProofs(Frozen):
-    """`throttles`: whether attempts are limited per account."""
+    """Verifies the password of an account.
+
+    Every refused attempt costs the same work: one look-up, one hash, one write. While imported hashes of other systems remain, every
+    refused attempt takes the same time instead, because the work differs. A caller learns the reason of a refusal only after a correct
+    password.
+
+    `throttles`: whether attempts are limited per account.
+    """
 
     unit_of_work: UnitOfWorkFactory
     attempts: Attempts
