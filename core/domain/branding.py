@@ -1,10 +1,4 @@
-"""Branding: the name, looks, languages and own texts that an organization lends to mails and pages.
-
-Colours: how well one can be told from another, and the nearest one that can.
-
-Contrast is that of WCAG 2.2. The walk to the nearest colour goes through OKLCH, where a step in lightness looks like a step, and where the
-hue stays what it was: somebody who has chosen a blue is offered a blue.
-"""
+"""Branding: the name, logo, colors, languages and custom texts that an organization lends to pages and mails."""
 
 import json
 import re
@@ -90,8 +84,11 @@ def worst_contrast(color: str, grounds: Sequence[str]) -> float:
 
 @lru_cache(_MOST_KEPT)
 def nearest_color(color: str, grounds: tuple[str, ...], needed: float) -> str:
-    """The colour itself if it has the contrast on all of the grounds, or else the nearest one by lightness that has it, with the same hue
-    and as much of the chroma as screens can show. On grounds that are all light, or all dark, black or white has it in any case.
+    """Returns the color itself if it has the contrast on all of the grounds, or else the nearest one by lightness that has it, with the
+    same hue and as much of the chroma as screens can show. On grounds that are all light, or all dark, black or white has it in any case.
+
+    The search goes through OKLCH, where a step in lightness looks like a step, and where the hue stays what it was: if the brand color is a
+    blue, the nearest color is a blue.
     """
     if worst_contrast(color, grounds) >= needed:
         return color

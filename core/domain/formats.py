@@ -1,12 +1,4 @@
-"""Forms of data: JSON and its times, tables as files, dates in HTTP, parameters of addresses.
-
-The type of JSON values, fields as JSON, and the form of times in JSON.
-
-Tables as files (CSV) that a spreadsheet may open.
-
-Dates in HTTP (RFC 9110 section 5.6.7): the form that is sent today, and two older forms that must still be understood. The standard
-library has a parser for dates in mail, but that parser accepts much more, and raises unexpected exceptions for some of it.
-"""
+"""Data formats: JSON with its timestamps, CSV files, HTTP dates, and query parameters."""
 
 import csv
 import io
@@ -50,8 +42,8 @@ _BREAKS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def table_line(cells: Sequence[str]) -> str:
-    """A line of the file. A formula gets an apostrophe in front, wherever a spreadsheet may begin a cell. Tabs and line breaks in a cell
-    become spaces.
+    """Returns one line of a CSV file that a spreadsheet may open. A formula gets an apostrophe in front, wherever a spreadsheet may begin a
+    cell. Tabs and line breaks in a cell become spaces.
     """
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerow([_FORMULA.sub(r"\1'", _BREAKS.sub(" ", cell)) for cell in cells])
@@ -75,7 +67,10 @@ _CENTURY: Final = 100
 
 
 def http_date(text: str, now: datetime) -> datetime | None:
-    """None for any other text. A year of two digits that seems to be more than 50 years in the future is in the past."""
+    """Parses an HTTP date (RFC 9110 section 5.6.7): the form that is sent today, and two older forms that must still be understood. Returns
+    None for any other text. A year of two digits that seems to be more than 50 years in the future is in the past. The parser of the
+    standard library is for dates in mail: it accepts much more, and raises unexpected exceptions for some of it.
+    """
     found = next((found for form in _FORMS if (found := form.fullmatch(text)) is not None), None)
     if found is None:
         return None

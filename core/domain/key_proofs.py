@@ -1,13 +1,4 @@
-"""Proofs of keys (DPoP, RFC 9449): the proof, its nonce, the address that it names, and that it counts once.
-
-The address that a proof names, compared with that of the request (RFC 9449 section 4.3, RFC 3986 section 6.2).
-
-Nonces for proofs (RFC 9449 section 8): each is the HMAC of a minute. That minute and the next one, it counts.
-
-A proof: a JSON Web Token that a client signs for one request, with a key that the proof names (DPoP, RFC 9449 section 4).
-
-A proof counts once (RFC 9449 section 11.1), in whichever process. What was used is kept until it would count no more.
-"""
+"""DPoP proofs (RFC 9449): their claims, their nonces, the URI that they name, and the protection against replay."""
 
 import hmac
 import re
@@ -37,8 +28,10 @@ _PORTS: Final = {"http": "80", "https": "443"}
 
 
 def names_address(address: str, origin: str, path: str) -> bool:
-    """Whether the address is that of a request to this path of the origin, by any query and fragment. Scheme and host count in any case,
-    the port of the scheme may be left out, and letters may be percent-encoded. Whatever else differs is another address: a slash more, a
+    """Compares the `htu` of a proof with the request (RFC 9449 section 4.3, RFC 3986 section 6.2).
+
+    Whether the address is that of a request to this path of the origin, by any query and fragment. Scheme and host count in any case, the
+    port of the scheme may be left out, and letters may be percent-encoded. Whatever else differs is another address: a slash more, a
     segment `..`, or another form of the same IPv6 address.
     """
     stated = _normal(address)
@@ -78,10 +71,12 @@ class NonceRule(StrEnum):
 
 
 def nonce_at(now: datetime, key: bytes) -> str:
+    """Returns the nonce of this time (RFC 9449 section 8): the HMAC of a minute."""
     return _nonce(int(now.timestamp()) // _MINUTE, key)
 
 
 def nonce_counts(nonce: str, now: datetime, key: bytes) -> bool:
+    """Returns whether the nonce is valid: it is accepted in its minute and in the next one."""
     minute = int(now.timestamp()) // _MINUTE
     return any(hmac.compare_digest(nonce.encode("utf-8", "replace"), _nonce(one, key).encode()) for one in (minute, minute - 1))
 
@@ -135,7 +130,9 @@ class BoundTokenRefused(TokenInvalid):
 
 
 class ReadKeyProof(Frozen):
-    """A proof whose signature is good."""
+    """A proof whose signature is valid: a JSON Web Token that a client signs for one request, with the key that the proof names (RFC 9449
+    section 4).
+    """
 
     key: KeyThumbprint
     claims: Mapping[str, Json]
@@ -224,6 +221,10 @@ _MARGIN: Final = timedelta(seconds=30)
 
 
 class UsedKeyProof(Frozen):
+    """A proof that was used. Each proof is accepted once (RFC 9449 section 11.1), by all processes together. It is stored until it
+    expires.
+    """
+
     digest: bytes
     expires_at: datetime
 

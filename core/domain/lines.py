@@ -1,8 +1,4 @@
-"""Lines of text that people type, such as names, titles and reasons, made safe to show to others.
-
-What short texts by others look like: marks that could end the quotation around them, and ways to write a link, in whatever script. They
-are found by their Unicode categories and names, since no list of them stays complete.
-"""
+"""Sanitizes single lines that users type, such as names, titles and reasons, before others see them."""
 
 import re
 import unicodedata
@@ -122,8 +118,10 @@ def folded(text: str) -> str:
 
 
 def has_link(text: str) -> bool:
-    """Whether some program, or a person who types it, would make a link or an address of mail of a part of the text. What
-    cannot be normalized could have one.
+    """Detects links in whatever script. Characters are found by their Unicode categories and names, since no list of them stays complete.
+
+    Whether some program, or a person who types it, would make a link or an address of mail of a part of the text. What cannot be normalized
+    could have one.
     """
     try:
         seen = folded(text)
@@ -141,7 +139,10 @@ def has_host(text: str) -> bool:
 
 
 def has_quotation(text: str) -> bool:
-    """Whether the text has a mark with which it could leave a quotation, or seem to. Apostrophes of words are none."""
+    """Detects quotation marks in whatever script.
+
+    Whether the text has a mark with which it could leave a quotation, or seem to. Apostrophes of words are none.
+    """
     edges = 0
     for before, letter, after in zip(f" {text}", text, f"{text[1:]} ", strict=False):
         if not _quotes(letter) or (letter in _WITHIN_WORDS and _is_of_word(before) and _is_of_word(after)):

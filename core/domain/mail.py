@@ -1,10 +1,4 @@
-"""Mails, and the e-mail addresses that they go to.
-
-A mail, ready to be sent: every mail has a text and an HTML part.
-
-E-mail addresses, and when two of them are the same. A library behind `ports/identity/accounts.py` decides which
-addresses are well formed.
-"""
+"""Mails, and the email addresses that they go to."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,6 +21,8 @@ class NoMail(Exception):
 
 
 class Mail(Frozen):
+    """A mail that is ready to send. Every mail has a text part and an HTML part."""
+
     to: str
     subject: str
     text: str
@@ -75,8 +71,8 @@ _IDEOGRAPHIC_FULL_STOP: Final = "\u3002"
 
 
 class Email(Frozen):
-    """An address as its owner wrote it, with a key for comparisons. The key is normalized by NFKC and case folded, and its domain has the
-    form that mail and name servers use.
+    """An email address as its owner wrote it, with a key for comparisons. The key is normalized by NFKC and case folded, and its domain has
+    the form that mail and name servers use. A library behind `ports/identity/accounts.py` decides which addresses are well formed.
     """
 
     address: str

@@ -1,21 +1,4 @@
-"""Calls to addresses that others name: which addresses, which URLs, clients' public keys, and metadata clients.
-
-The addresses that we call when somebody else names the destination: public addresses, and those that the operator allows. Any other
-address may belong to a machine that only we can reach.
-
-The table follows IANA's registries of special-purpose addresses. We do not use the judgement of `ipaddress`, which calls `::127.0.0.1`,
-`64:ff9b::7f00:1`, `2002:7f00:1::`, `fec0::1` and `224.1.1.1` global.
-
-Destinations of calls: http and https URLs. The rules are strict, so that no other program can read another host out
-of an accepted URL.
-
-The public keys for a service's client assertions (RFC 7523). They are a JSON Web Key Set that the service's owners store here, or
-publish under an address.
-
-Metadata clients: applications that nobody has registered. Most are described by a document at an https address of their own, which is
-their client id. Open clients have none: what they said of themselves at `POST /oauth/register` is their client id. Organizations say whose
-documents they let in, and whether open clients, and so does each of their APIs; both must let a client in.
-"""
+"""Outbound requests to URLs that others name: the permitted IP addresses and URLs, clients' public keys, and metadata clients."""
 
 import json
 import re
@@ -78,7 +61,9 @@ _SIX_TO_FOUR: Final = IPv6Network("2002::/16")
 
 
 def is_permitted(address: Address, allowed: Iterable[Network]) -> bool:
-    """Whether we may call the address. `allowed` are the networks that the operator permits besides public addresses."""
+    """Returns whether Postern may connect to the IP address when somebody else names the destination. `allowed` are the networks that the
+    operator permits besides public addresses. Any other address may belong to a machine that only Postern can reach.
+    """
     return is_public(unwrapped(address)) or is_inside(address, allowed)
 
 
@@ -89,6 +74,9 @@ def is_inside(address: Address, networks: Iterable[Network]) -> bool:
 
 
 def is_public(address: Address) -> bool:
+    """Follows IANA's registries of special-purpose addresses. `ipaddress` does not serve: it calls `::127.0.0.1`, `64:ff9b::7f00:1`,
+    `2002:7f00:1::`, `fec0::1` and `224.1.1.1` global.
+    """
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_4)
     return address in _UNICAST_6 and not any(address in network for network in _NOT_PUBLIC_6)
@@ -145,7 +133,9 @@ class OutboundDestination(Frozen):
 
 
 def destination(text: str) -> OutboundDestination:
-    """Raises `NotADestination`."""
+    """Parses an http or https URL. The rules are strict, so that no other parser can read another host out of an accepted URL. Raises
+    `NotADestination`.
+    """
     if len(text) > LONGEST_URL:
         raise NotADestination(f"must have at most {LONGEST_URL} characters")
     if not text.lower().startswith(("http://", "https://")):
@@ -228,7 +218,10 @@ ASSERTION_ALGORITHMS: Final = tuple(one for algorithms in KEY_ALGORITHMS.values(
 
 
 def client_keys(given: Mapping[str, Any]) -> Mapping[str, Json]:
-    """The set as it is stored: of each key only the members that verifying needs. Raises `BadRequest`."""
+    """Checks the public keys for a client's assertions (RFC 7523): a JSON Web Key Set that the owners store here or publish at a URL.
+
+    The set as it is stored: of each key only the members that verifying needs. Raises `BadRequest`.
+    """
     keys = given.get("keys")
     if not isinstance(keys, list | tuple) or not 1 <= len(keys) <= MOST_KEYS:
         raise BadRequest(
@@ -361,7 +354,11 @@ class RegisteredClients(StrEnum):
 
 
 class Provenance(Frozen):
-    """What organizations and APIs judge a metadata client by."""
+    """What organizations and APIs judge a metadata client by, a client that nobody has registered. Most metadata clients are described by a
+    document at an https URL of their own, which is their client ID. Open clients have none: what they stated at `POST /oauth/register` is
+    their client ID. Organizations set whose documents they accept, and whether open clients, and so does each of their APIs; both must
+    accept a client.
+    """
 
     host: str | None
     """The host of its document. None for an open client."""

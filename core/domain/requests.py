@@ -1,12 +1,4 @@
-"""What requests share: changes to some fields, pages of a list, and repeats.
-
-Changes to some fields of a record: a field that is left out keeps its value.
-
-Pages of a list: the start of a page, and the number of all rows.
-
-Repeats: the same form sent twice, by a person who clicks twice, or whose first answer never arrived. For a moment after the first form,
-the second gets the same answer.
-"""
+"""What requests share: changes to some fields, pages of a list, and repeated forms."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -33,7 +25,9 @@ def checked(given: Mapping[str, Any], checks: Checks) -> dict[str, Any]:
 
 
 class RecordChange(Frozen):
-    """The base class of changes. Every field that may be left out is `UNCHANGED` by default."""
+    """A change to some fields of a record: a field that is left out keeps its value. Every field that may be left out is `UNCHANGED` by
+    default.
+    """
 
     @property
     def said(self) -> Mapping[str, Any]:
@@ -71,4 +65,7 @@ REPEAT_MOMENT: Final = timedelta(seconds=10)
 
 
 def is_just_past(at: datetime | None, now: datetime) -> bool:
+    """Returns whether a form is a repeat: sent twice by a user who clicked twice, or whose first response never arrived. For a moment after
+    the first form, the second gets the same response.
+    """
     return at is not None and now - at <= REPEAT_MOMENT

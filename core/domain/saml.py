@@ -1,13 +1,4 @@
-"""What both sides of SAML share: key pairs, names and certificates of providers, and messages.
-
-The key pairs that sign our SAML messages, and how long they are good.
-
-The providers of SAML, whichever side they are on: their names, their certificates and our keys. Nobody checks who has issued a
-certificate. It counts because an administrator has given it, and nothing of it counts but the key and the dates.
-
-SAML messages, in the form in which both sides read and write them: a service's identity provider, and the service provider that Postern
-is towards a directory. Also the rules that hold for a message of any kind. An adapter reads XML and checks signatures.
-"""
+"""What both sides of SAML share, Postern as identity provider and as service provider: key pairs, entity IDs, certificates and messages."""
 
 import re
 from base64 import b64decode
@@ -64,7 +55,7 @@ class KeyPair(Frozen):
 
 
 def entity_id(text: str) -> str:
-    """Entity ids are compared letter by letter. Raises `BadRequest`."""
+    """Returns a valid entity ID. Entity IDs are compared letter by letter. Raises `BadRequest`."""
     if not 1 <= len(text) <= LONGEST_ENTITY_ID or _UNSUITABLE.search(text):
         raise BadRequest(
             f"entity_id: 1 to {LONGEST_ENTITY_ID} characters without spaces or control characters",
@@ -75,7 +66,11 @@ def entity_id(text: str) -> str:
 
 
 def fingerprint(pem: str) -> str:
-    """The same as `openssl x509 -fingerprint -sha256`, in lower case and without colons."""
+    """Returns the fingerprint of a certificate. Postern checks no issuer of a certificate: it counts because an administrator has uploaded
+    it, and only its key and its dates matter.
+
+    The same as `openssl x509 -fingerprint -sha256`, in lower case and without colons.
+    """
     return sha256(b64decode("".join(line for line in pem.splitlines() if not line.startswith("-----")))).hexdigest()
 
 
@@ -193,7 +188,10 @@ class Envelope(Frozen):
 
 
 class MessageHead(Frozen, kw_only=True):
-    """The parts that all messages have."""
+    """The head of a message, in the form in which both sides read and write it. An adapter reads XML and verifies signatures.
+
+    The parts that all messages have.
+    """
 
     id: str
     version: str

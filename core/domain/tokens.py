@@ -1,14 +1,4 @@
-"""What signs tokens and whom they are for: signing keys, audiences, and clocks that differ.
-
-Signing keys. For each purpose, the `current` key signs. The `next` key is published early, so that every process and relying party knows
-it before it signs. `outgoing` keys still verify until the last token that they signed has expired. After that, outgoing keys of ID tokens
-only verify hints: an old ID token in a hint says which person it was made for.
-
-Audiences: the APIs that a session may have access tokens for (RFC 8707). A session keeps each API that was granted, and an access token
-is for one of them alone. The APIs themselves are in `core/domain/services/resource_servers.py`.
-
-The clocks of a process and of the database. Tokens that one process signs are refused by the others if their clocks differ.
-"""
+"""What signs and scopes access tokens: signing keys, audiences, and the clock skew between processes."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -68,6 +58,11 @@ class KeyState(StrEnum):
 
 
 class SigningKey(Frozen):
+    """A signing key of the installation. For each purpose, the `current` key signs. The `next` key is published early, so that every
+    process and relying party knows it before it signs. `outgoing` keys still verify until the last token that they signed has expired.
+    After that, outgoing keys of ID tokens only verify hints: an old ID token in a hint names the user whom it was issued for.
+    """
+
     id: KeyId
     purpose: KeyPurpose
     state: KeyState
@@ -159,7 +154,9 @@ class TokenAudience(Frozen):
 
 
 class TokenAudiences(Frozen):
-    """The APIs that a code or a session was granted."""
+    """The APIs that a code or a session was granted (RFC 8707). A session stores each granted API, and an access token is for one of them
+    alone. The APIs themselves are in `core/domain/services/resource_servers.py`.
+    """
 
     granted: int
     open: Sequence[TokenAudience]
@@ -186,7 +183,11 @@ MOST_APART: Final = timedelta(seconds=30)
 
 
 def clocks_differ(ahead: timedelta) -> bool:
-    """`ahead`: by how much the process's clock is ahead of the database's. Negative: behind."""
+    """Returns whether the clocks of a process and of the database differ too much: the other processes would refuse the tokens that this
+    process signs.
+
+    `ahead`: by how much the process's clock is ahead of the database's. Negative: behind.
+    """
     return abs(ahead) > MOST_APART
 
 

@@ -1,7 +1,4 @@
-"""Accounts: each is a person, known by an e-mail address. The rules for passwords, for account mails, and for the number of tries.
-
-Account summaries: the first thing that people see of their own account.
-"""
+"""Accounts: each is a user, known by an email address, with a password and pending changes."""
 
 import hmac
 from collections.abc import Sequence
@@ -285,6 +282,8 @@ def origin_of(redirect_uri: str) -> str:
 
 
 class AccountSummary(Frozen, kw_only=True):
+    """The summary that users see first on the pages of their own account."""
+
     email: Email
     pending_email: Email | None
     """A new address. It replaces the old one as soon as somebody opens its link."""

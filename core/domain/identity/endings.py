@@ -1,15 +1,4 @@
-"""What ends when: each kind of credential and grant by each cause, said once.
-
-A cell says `ENDS`; or `TICKED`: the page lists it, and it stays only if the person ticks it; or `Stays`, with the reason. What stays may
-open nothing for a while (`opens=False`): nobody gets in by it before what closed it is undone.
-
-`OWED` says of each kind where it is seen and ended, who hears that one is made, and where a person's export tells of it.
-
-`tests/security/endings` makes one of each kind in the product's own ways, lets each cause come about, and compares.
-
-What goes out sealed or signed and comes back, and is kept in no row: links in mails, values in forms and cookies. Nothing that walks
-tables finds these, so each says here which kind of credential it is, or why it lets nobody in. A text that is not here cannot be sealed.
-"""
+"""Defines which event revokes which kind of credential or grant, in one table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
@@ -19,7 +8,9 @@ from core.frozen import Frozen, replace
 
 
 class CredentialKind(StrEnum):
-    """A kind of credential or grant: whoever holds one gets in somewhere, or may do something."""
+    """A kind of credential or grant: its holder can sign in somewhere, or may do something. `OWED` states for each kind where it is listed
+    and revoked, who is notified when one is created, and where a user's export has it.
+    """
 
     SESSION = "session"
     """On our own pages, in another browser than the one in which a cause comes about."""
@@ -73,7 +64,10 @@ class CredentialKind(StrEnum):
 
 
 class Cause(Enum):
-    """The values tell what happens. The person has made one of each kind before."""
+    """The values tell what happens. The user has created one of each kind before. A cell of `ENDINGS` is `ENDS`; or `TICKED`: the page
+    lists it, and it stays only if the user ticks it; or `Stays`, with the reason. `tests/security/endings` creates one of each kind through
+    the product, triggers each cause, and compares.
+    """
 
     FIRST_PROOF_INSIDE = "somebody who is signed in proves an address for which a provider had vouched"
     FIRST_PROOF_OUTSIDE = "the reader of the mailbox proves it anywhere else"
@@ -109,6 +103,8 @@ class Simply(StrEnum):
 
 
 class Stays(Frozen):
+    """A credential that stays. It may open nothing for a while (`opens=False`): it lets nobody in before what suspended it is undone."""
+
     because: str
     opens: bool = True
     """Whether somebody gets in by it meanwhile."""
@@ -505,7 +501,10 @@ OWED: Final[Mapping[CredentialKind, Owed]] = {
 
 
 class Sealed(Frozen):
-    """`context` is what the key ring binds the text to."""
+    """What leaves Postern sealed or signed, comes back, and is stored in no row: links in mails, values in forms and cookies. Nothing that
+    walks tables finds these, so each states which kind of credential it is, or why it lets nobody in. A text that is not listed cannot be
+    sealed. `context` is what the key ring binds the text to.
+    """
 
     context: str
     opens: CredentialKind | Because

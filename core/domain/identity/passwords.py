@@ -1,11 +1,4 @@
-"""Rules for passwords: what a stolen one leads to, and what counts for the next one.
-
-Passwords that stand in lists of stolen ones, and what happens at a sign-in with one. They are looked up only after the password was
-right, so that nobody learns from the answer, or from its time, what stands in a list and is an account's password.
-
-What counts for a person's next password: the strictest rule of the organizations that they belong to by their own act, and their
-own words.
-"""
+"""Password rules: what a breached password leads to, and what a user's next password must satisfy."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -24,7 +17,9 @@ from core.frozen import Frozen
 
 
 class AtSignIn(StrEnum):
-    """What a sign-in with a breached password does."""
+    """What a sign-in with a breached password does. Breached passwords are looked up only after the password was correct, so that neither
+    the response nor its time reveals that a listed password is the password of an account.
+    """
 
     OFF = "off"
     """Nothing: it is not even looked up."""
@@ -63,6 +58,10 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 
 class PasswordStanding(Frozen):
+    """The requirements for a user's next password: the strictest rule of the organizations that the user has joined by their own act, and
+    the words that the user has as a name.
+    """
+
     shortest: int | None = None
     """The longest of the least lengths that the person's organizations ask for. None: they ask for none."""
     names: tuple[str, ...] = ()

@@ -1,13 +1,4 @@
-"""The audit log: the content of an entry, the filter for entries, and every action that an entry can record.
-
-The chains of the audit log. The digest of each link covers its entry and the link before it. So a check finds entries that were removed,
-added, changed or moved.
-
-How far a verification of the audit log has come, in a form that another run takes up.
-
-The text carries a code under a key that the chains' key gives, which is not in the database: nobody else can say that something was
-verified. It is a key of its own, so no link of a chain can serve as such a code.
-"""
+"""The audit log: its entries and filters, the hash chains that protect it, and their verification."""
 
 import hmac
 import json
@@ -155,8 +146,10 @@ class Link(Frozen):
 
 
 def link_digest(key: bytes, chain: OrganizationId, before: ChainHead, content: str) -> bytes:
-    """The digest of a link. A key is part of it, so access to the database is not enough to make one. It covers the chain's id and the
-    number, so a link is valid only in its own place.
+    """The digest of each link covers its entry and the link before it. So a check finds entries that were removed, added, changed or moved.
+
+    The digest of a link. A key is part of it, so access to the database is not enough to make one. It covers the chain's id and the number,
+    so a link is valid only in its own place.
     """
     place = chain.bytes + (before.sequence + 1).to_bytes(8)
     return hmac.digest(key, before.digest + place + content.encode(), sha256)
@@ -291,7 +284,9 @@ _PURPOSE: Final = b"progress of a verification"
 
 
 class Reached(Frozen):
-    """All chains before this one were checked, and of this one all links up to its `head`."""
+    """How far a verification of the audit log has come, so that another run can resume it: all chains before this one were checked, and of
+    this one all links up to its `head`.
+    """
 
     began: datetime
     only: OrganizationId | None
@@ -310,6 +305,9 @@ class Reached(Frozen):
 
 
 def sealed_progress(key: bytes, reached: Reached) -> str:
+    """Authenticates the progress with a key that is derived from the chains' key, which is not in the database: nobody else can claim that
+    something was verified. It is a key of its own, so no link of a chain can serve as such a code.
+    """
     text = json.dumps(
         {
             "began": reached.began.isoformat(),

@@ -1,8 +1,4 @@
-"""Events: something happened, an actor did it, and it concerns a target. One record is the source of the audit entry, of the webhook event,
-and of the jobs that follow.
-
-What an event says of a change: the facts that differ, before and after.
-"""
+"""Events: an actor did something to a target. One event is the source of the audit entry, of the webhook, and of the jobs that follow."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -172,6 +168,9 @@ class Event(Frozen):
 
 
 def differences(old: Mapping[str, Json], new: Mapping[str, Json]) -> dict[str, Json]:
-    """The same facts of both. First the earlier values, then the new ones."""
+    """Returns what an event states about a change.
+
+    The same facts of both. First the earlier values, then the new ones.
+    """
     changed = [name for name in new if old[name] != new[name]]
     return {f"old_{name}": old[name] for name in changed} | {f"new_{name}": new[name] for name in changed}

@@ -1,8 +1,4 @@
-"""Evidence to hand over: what this installation states, at one time, about who has heard of the end of a person's access.
-
-One JWS of a type of its own. It has ids, kinds, names of receivers, states and times: no address of a receiver, no answer, and nothing that
-names a person otherwise than by id. So what was erased stays erased.
-"""
+"""Signed evidence of which receivers were notified when a user lost access, for auditors."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -31,7 +27,9 @@ class EvidenceScope(Frozen, kw_only=True):
 
 
 class OffboardingEvidence(Frozen, kw_only=True):
-    """The file, and how many entries it has."""
+    """The file, and how many entries it has. The file is one JWS with its own type. It contains IDs, kinds, names of receivers, states and
+    times: no URL of a receiver, no response, and nothing that names a user otherwise than by ID. So what was erased stays erased.
+    """
 
     id: UUID
     file: str

@@ -1,9 +1,4 @@
-"""What belongs to one request: its story, and its place in a trace.
-
-Stories: all that an installation knows to have followed from one request, for an operator who looks into an incident.
-
-The place of a caller in its trace, as the header `traceparent` tells it (W3C Trace Context, level 1).
-"""
+"""What follows from one request: its rows in the database, and its trace context."""
 
 import re
 from collections.abc import Sequence
@@ -55,7 +50,9 @@ class StoryRow(Frozen, kw_only=True):
 
 
 class Story(Frozen):
-    """`rows` are in the order of time. A story of more than `MOST_ROWS` rows is not whole."""
+    """Everything that the installation knows to have followed from one request, for an operator who investigates an incident. `rows` are in
+    the order of time. A story of more than `MOST_ROWS` rows is not whole.
+    """
 
     sought: SoughtStory
     rows: Sequence[StoryRow]
@@ -97,7 +94,9 @@ _LONGEST: Final = 512
 
 
 class TraceContext(Frozen):
-    """`trace` and `span` are ids in hexadecimal digits, 32 and 16 of them."""
+    """The position of a caller in its trace, as the header `traceparent` states it (W3C Trace Context, level 1). `trace` and `span` are IDs
+    in hexadecimal digits, 32 and 16 of them.
+    """
 
     trace: str
     span: str

@@ -1,16 +1,4 @@
-"""Texts of an organization's own, in place of ours. The installation may have some, too: an organization's stand over them.
-
-The open list: the texts of ours that an organization, or the installation, may put others in place of. All other texts stay ours, and a
-new text of ours is closed until somebody names it here.
-
-Closed for good, because a person decides by them, and whoever writes them could mislead people: who asks and for whom, the names of
-organizations and applications, the address that a mail is about, codes and links and how long they work, consent and scopes, agents and
-their end, what accepts or declines a membership or an ownership, what confirms an address, the facts of mails about an account's security,
-and refusals, which name the rule.
-Where an open text holds a name, its placeholder is required, and the name stays.
-
-Where open texts stand: the names under which people look for them.
-"""
+"""Custom texts, which an organization or the installation sets in place of the default texts."""
 
 import re
 from collections.abc import Mapping
@@ -88,8 +76,16 @@ _OF_NO_ORGANIZATION: Final = frozenset(
 
 
 class OpenText(Frozen):
-    """`page` is the page, or the mail, on which the text stands, by the name of its template. All placeholders of ours are required: they
-    are the names and moments that a reader must not miss.
+    """A text that an organization, or the installation, may customize. All other texts stay as they are, and a new text is closed until it
+    is listed here.
+
+    Closed for good, because users decide by them, and whoever writes them could mislead users: who asks and for whom, the names of
+    organizations and applications, the email address that a mail is about, codes and links and their lifetimes, consent and scopes, agents
+    and the end of their access, what accepts or declines a membership or an ownership, what verifies an email address, the facts of mails
+    about an account's security, and refusals, which name the rule.
+
+    `page` is the page, or the mail, of the text, by the name of its template. All placeholders of the default text are required: they are
+    the names and times that a reader must not miss.
     """
 
     key: str
@@ -307,8 +303,8 @@ _UNSEEN: Final = re.compile(
 
 
 class OwnTexts(Frozen, weakref=True):
-    """`digest` tells these texts from all others; texts with the same digest are the same. What is made of them for showing is kept as long
-    as they are.
+    """Custom texts. An organization's take precedence over the installation's. `digest` tells these texts from all others; texts with the
+    same digest are the same. What is made of them for showing is kept as long as they are.
     """
 
     digest: str = ""

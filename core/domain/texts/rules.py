@@ -1,7 +1,5 @@
-"""How an own text may read. Everything that brings texts is checked here: the API, the console, documents, files of translators, and the
-move of an organization.
-
-The form of an own text: paragraphs of words, placeholders and links. Whoever shows a text takes it apart with these functions.
+"""Validates custom texts, wherever they come from: the API, the console, configuration files, translators' files, and imports of an
+organization.
 """
 
 import re
@@ -38,7 +36,9 @@ def paragraphs(text: str) -> Sequence[str]:
 
 
 def parts(paragraph: str) -> Sequence[str | TextLink]:
-    """What the paragraph says, in order: strings, which may have placeholders, and links, whose words may have them."""
+    """Splits a paragraph, in order, into strings, which may have placeholders, and links, whose words may have them. Whoever shows a custom
+    text splits it with this function.
+    """
     found: list[str | TextLink] = []
     end = 0
     for match in _LINK.finditer(paragraph):

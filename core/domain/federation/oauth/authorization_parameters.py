@@ -1,11 +1,4 @@
-"""The parameters of authorization requests, read and checked (RFC 6749, OpenID Connect Core 3.1.2, RFC 7636, RFC 9126).
-
-A page tells the person about an unknown client and about a wrong redirect URI: we send answers only to addresses that are registered. The
-application gets all other errors, at its redirect URI.
-
-Direct requests: an application's own page sends somebody straight to a provider (`GET /auth/{provider}`). A direct request has fewer
-parameters than an authorization request; the registration of the service fills in the rest.
-"""
+"""Parses and validates the parameters of authorization requests (RFC 6749, OpenID Connect Core 3.1.2, RFC 7636, RFC 9126)."""
 
 import json
 import re
@@ -143,7 +136,10 @@ def pushed(parameters: Parameters) -> str | None:
 
 
 def recipient(parameters: Parameters, client: Registered) -> Recipient:
-    """The receiver of the answer, whatever else may be wrong with the request. Raises `UnknownRecipient`."""
+    """Returns the receiver of the response, whatever else may be wrong with the request. Raises `UnknownRecipient` for an unknown client
+    and a wrong redirect URI, about which a page tells the user: responses go only to registered URIs. The application gets all other
+    errors, at its redirect URI.
+    """
     uri = parameters.get("redirect_uri")
     if uri is None:
         raise UnknownRecipient("redirect_uri: missing, or sent more than once", words="redirect_missing")
@@ -359,7 +355,10 @@ THROUGH: Final = "through"
 
 
 class DirectRequest(Frozen, kw_only=True):
-    """The parameters in the address. A missing parameter is empty."""
+    """The parameters of a direct request: an application's own page sends a user straight to an identity provider (`GET /auth/{provider}`).
+    It has fewer parameters than an authorization request; the registration of the application fills in the rest. A missing parameter is
+    empty.
+    """
 
     redirect_uri: str = ""
     state: str = ""

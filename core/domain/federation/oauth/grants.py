@@ -1,9 +1,4 @@
-"""Grants: a client exchanges a grant for tokens (RFC 6749 sections 4 and 5).
-
-The grant of identity assertions, in the words of OAuth: what an assertion allows, and how it is refused.
-
-Workloads: build jobs and clusters that show a token of their own issuer in place of a secret (RFC 7523 section 2.1).
-"""
+"""Grants: a client exchanges a grant for tokens (RFC 6749 sections 4 and 5)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -157,7 +152,7 @@ class IdentityAssertionRefused(InvalidGrant):
 
 
 class AssertionVerdict(Frozen):
-    """What would come of an assertion. `fault` is None if the application would get a token."""
+    """What an identity assertion grant would lead to. `fault` is None if the application would get a token."""
 
     fault: IdentityAssertionFault | None
     came: str = ""
@@ -280,8 +275,11 @@ _SAID: Final = {
 
 
 class WorkloadRefused(InvalidGrant):
-    """The assertion keeps none of the rules of whoever asks. The answer says which part of it does not fit; what the rule wants is for
-    those who set it. `claim` is the name of a claim in the rule.
+    """The refusal of a workload: a build job or cluster that presents a token of its own issuer in place of a secret (RFC 7523 section
+    2.1).
+
+    The assertion keeps none of the rules of whoever asks. The answer says which part of it does not fit; what the rule wants is for those
+    who set it. `claim` is the name of a claim in the rule.
     """
 
     oauth_error: ClassVar = "invalid_grant"

@@ -1,15 +1,4 @@
-"""OpenID Connect: claims, the parameter that asks for single ones, and the metadata.
-
-OpenID Connect: the claims about a person, in an ID token and at the userinfo endpoint.
-
-The parameter `claims`: single claims that an application asks for (OpenID Connect Core section 5.5).
-
-Scopes decide which claims are released, and the person allows scopes one by one. So a requested claim counts as a request for the scope
-that releases it: the consent page shows this scope, and the token's answer names it. Claims that are always released need no scope. Claims
-that we do not have are ignored (section 5.5.1).
-
-The metadata for applications: the addresses of all endpoints, and everything that is supported (OpenID Connect Discovery, RFC 8414).
-"""
+"""OpenID Connect: the claims of ID tokens and userinfo, the `claims` parameter, and the provider metadata."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -268,7 +257,9 @@ _Member = Mapping[str, Any]
 
 
 class RequestedClaims(Frozen):
-    """The meaning of `claims`, in terms of the other parameters."""
+    """The meaning of the parameter `claims`, in terms of the other parameters: single claims that an application requests (OpenID Connect
+    Core section 5.5).
+    """
 
     scopes: frozenset[str] = frozenset()
     acr_values: tuple[str, ...] = ()
@@ -281,7 +272,12 @@ NO_CLAIMS: Final = RequestedClaims()
 
 
 def requested_claims(text: str | None) -> RequestedClaims:
-    """Raises `AuthorizationRefused` for malformed `claims`, and for an essential `acr` that nobody can reach here."""
+    """Raises `AuthorizationRefused` for malformed `claims`, and for an essential `acr` that nobody can reach here.
+
+    Scopes decide which claims are released, and the user allows scopes one by one. So a requested claim counts as a request for the scope
+    that releases it: the consent page shows this scope, and the token response names it. Claims that are always released need no scope.
+    Claims that Postern does not have are ignored (section 5.5.1).
+    """
     if text is None:
         return NO_CLAIMS
     asked = list(_asked(_parsed(text)))
@@ -370,7 +366,8 @@ _OF_ID_TOKENS: Final = ("iss", "aud", "exp", "iat", "auth_time", "nonce", "acr",
 
 
 def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str], *, registers: bool) -> Mapping[str, Json]:
-    """Both documents have the same content, because clients ignore members that they do not know. `registers`: clients may register
+    """Returns the metadata for applications: the URLs of all endpoints, and everything that is supported (OpenID Connect Discovery, RFC
+    8414). Both documents have the same content, because clients ignore members that they do not know. `registers`: clients may register
     themselves.
     """
     authenticated = [method.value for method in AuthenticationMethod if method is not AuthenticationMethod.NONE]

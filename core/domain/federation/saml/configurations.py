@@ -1,10 +1,4 @@
-"""A service's SAML: its configuration and its certificates.
-
-SAML 2.0: the configuration of a service's identity provider. Each service has one service provider.
-
-SAML certificates: the key pairs that sign a service's assertions. One certificate is active. At most one more is published beforehand,
-so that service providers can learn of it before it signs.
-"""
+"""The SAML configuration and certificates of an application."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -57,7 +51,7 @@ class AcsEndpoint(Frozen):
 
 
 class Configuration(Frozen, kw_only=True):
-    """The service provider, and what we send to it."""
+    """The SAML 2.0 configuration of an application's identity provider. Each application has one service provider."""
 
     service: ServiceId
     enabled: bool = False
@@ -328,7 +322,9 @@ class CertificateState(StrEnum):
 
 
 class Certificate(Frozen, kw_only=True):
-    """A certificate without its private key. Only signing needs the private key."""
+    """A certificate whose key signs an application's assertions, without its private key, which only signing needs. One certificate is
+    active. At most one more is published beforehand, so that service providers can import it before it signs.
+    """
 
     id: SamlCertificateId
     service: ServiceId

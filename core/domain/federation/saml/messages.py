@@ -1,14 +1,5 @@
-"""SAML messages of a service: what they must say, sign-outs that go from one to the next, and the recorder.
-
-The SAML messages of a service's identity provider, and the rules for requests to it. An adapter reads XML and checks signatures; this
-module decides what a message must say.
-
-A sign-out on its way through the service providers of a session. The person's browser goes to one service provider after the other, and
-brings each answer back. Our own sessions end before the first service provider is told. Only the browser carries the messages: a message
-says which other service the person uses, and under which name, and the previous service provider must not learn this.
-
-The flight recorder: the messages between a service and its service provider, and why an exchange failed. It keeps times, ids and
-reasons, and nothing that a message says about a person.
+"""SAML messages of an application: what they must contain, the logout that visits one service provider after the other, and the
+recorder.
 """
 
 import re
@@ -44,6 +35,10 @@ REMEMBERED: Final = PATIENCE + SKEW + timedelta(minutes=5)
 
 
 class AuthnRequest(Frozen, kw_only=True):
+    """A request to an application's identity provider. An adapter reads XML and verifies signatures; this module decides what a message
+    must contain.
+    """
+
     head: MessageHead
     acs_url: str | None = None
     acs_index: str | None = None
@@ -171,7 +166,10 @@ class Origin(Frozen):
 
 
 class LogoutRoute(Frozen):
-    """The progress of a sign-out."""
+    """The progress of a single logout through the service providers of a session. The browser visits one service provider after the other,
+    and brings each response back. Our own sessions end before the first service provider is told. Only the browser carries the messages: a
+    message names another application of the user, and the user's name there, which the previous service provider must not learn.
+    """
 
     stops: Sequence[Stop]
     origin: Origin | None = None
@@ -292,6 +290,10 @@ class ExchangeKind(StrEnum):
 
 
 class SamlExchange(Frozen, kw_only=True):
+    """A recorded message between an application and its service provider, and why the exchange failed. It has times, IDs and reasons, and
+    no data about a user.
+    """
+
     id: SamlExchangeId
     service: ServiceId
     kind: ExchangeKind

@@ -1,12 +1,4 @@
-"""What all of SCIM shares: refusals, the names of schemas, and changes by PATCH.
-
-Refusals in the words of SCIM (RFC 7644 section 3.12). Each names the fault of the request by its `scimType`.
-
-The names of the standard schemas of people (RFC 7643 section 4).
-
-The common parts of all changes by PATCH (RFC 7644 section 3.5.2): operations, paths, and values, in the dialects of
-large directories.
-"""
+"""The SCIM protocol that users and groups share: errors, schema URIs, and PATCH."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,6 +10,8 @@ from core.frozen import Frozen
 
 
 class ScimRefusal(BadRequest):
+    """A SCIM error (RFC 7644 section 3.12). Each names the fault of the request by its `scimType`."""
+
     scim_type: ClassVar[str]
 
 
@@ -57,6 +51,7 @@ class ListedElsewhere(Conflict):
     scim_type: ClassVar[None] = None
 
 
+# RFC 7643 section 4.
 USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 ENTERPRISE_SCHEMA: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
@@ -78,7 +73,9 @@ class Verb(StrEnum):
 
 
 class PatchOperation(Frozen):
-    """An operation. `path` is None when the value names the attributes. Verbs may have capital letters."""
+    """An operation of a PATCH request (RFC 7644 section 3.5.2), in the dialects of large directories. `path` is None when the value names
+    the attributes. Verbs may have capital letters.
+    """
 
     op: str
     path: str | None

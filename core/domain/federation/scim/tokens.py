@@ -1,10 +1,4 @@
-"""Directories at our endpoints of SCIM: their tokens, and the record of their requests.
-
-SCIM tokens: with such a token, a directory manages the people of one organization.
-
-The flight recorder of directories: the last requests of an organization's SCIM tokens, each with its outcome, and with the reason of a
-refusal in words. Everything about people is removed before a request is stored: a text becomes `…`, unless it is a word of SCIM.
-"""
+"""SCIM clients of an organization: their tokens, and the log of their requests."""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +20,9 @@ MOST_TOKENS: Final = 50
 
 
 class ScimToken(Frozen, kw_only=True):
-    """The stored data of a token. The token itself is only in the answer that creates it. `prefix` is its beginning."""
+    """The stored data of a SCIM token, with which a directory manages the users of one organization. The token itself is only in the
+    response that creates it. `prefix` is its beginning.
+    """
 
     id: ScimTokenId
     organization: OrganizationId
@@ -111,7 +107,10 @@ _NAME: Final = re.compile(r"[A-Za-z$][A-Za-z0-9_.:$-]{0,99}")
 
 
 class ScimExchange(Frozen, kw_only=True):
-    """One request and its outcome. `request` shows the structure of the body. None when the body could not be read, or there was none."""
+    """One request of a SCIM token and its outcome, with the reason of a refusal. Everything about users is removed before a request is
+    stored: a text becomes `…`, unless it is a word of SCIM. `request` shows the structure of the body. None when the body could not be
+    read, or there was none.
+    """
 
     id: ScimExchangeId
     organization: OrganizationId

@@ -1,8 +1,4 @@
-"""People as a directory sees them: the data that a directory may state, and how its changes are applied.
-
-A person has one address, for signing in: the `userName`. A directory may state another address for work. That address is only data, and
-gets no mail.
-"""
+"""SCIM users: the attributes that a directory may set, and how its changes are applied."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -76,7 +72,9 @@ class ListingDirectory(Protocol):
 
 
 class ScimProfile(Frozen, kw_only=True):
-    """A directory's data about a person. `work_email` is None when it is the address that the person signs in with."""
+    """A directory's attributes of a user. A user has one email address for signing in: the `userName`. `work_email` is another address,
+    which is only data and gets no mail; it is None when it is the address that the user signs in with.
+    """
 
     user_name: str
     work_email: str | None = None
