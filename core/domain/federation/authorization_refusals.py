@@ -1,10 +1,4 @@
-"""The recorder of refusals: the last requests of an application that were refused, and the people whom it did not admit, with the reason
-in words, what was received beside what is registered, and the change that helps. It keeps reasons and what the application itself chose
-(addresses of its own, scopes, names of parameters), and nothing about people: no `state`, no hint, no token, no address of a person.
-
-And the first sign-in that somebody waits for: a page behind "Add the application" shows the first one that comes from the same browser, and
-until then the refusals. The page looks again and again for ten minutes, and each person waits on one page at a time.
-"""
+"""Records refused requests of an application, and shows the first sign-in of a new one."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +71,11 @@ class PresentedCode(NamedTuple):
 
 
 class AuthorizationRefusal(Frozen, kw_only=True):
-    """A refused request, as the recorder takes it. The recorder looks for the service when it stores the refusal."""
+    """A refused request of an application, or a user whom it did not admit, as the recorder takes it: the reason, what was received beside
+    what is registered, and the change that helps. It contains reasons and what the application itself chose (its own URIs, scopes, names of
+    parameters), and nothing about users: no `state`, no hint, no token, no email address. The recorder looks for the application when it
+    stores the refusal.
+    """
 
     id: AuthorizationRefusalId
     client: ClientId
@@ -366,7 +364,9 @@ class ArrivedSignIn(Frozen):
 
 
 class AwaitedSignIn(Frozen, kw_only=True):
-    """What a page has seen so far."""
+    """What a page behind "Add the application" has seen so far: the first sign-in that comes from the same browser, and until then the
+    refusals. The page polls for ten minutes, and each user waits on one page at a time.
+    """
 
     organization: OrganizationId
     service_slug: str

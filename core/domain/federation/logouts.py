@@ -1,10 +1,4 @@
-"""Logout: sign-outs that applications ask for, and the notices that tell applications of ended sessions.
-
-Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0).
-
-Logout notices: the message that a service gets when one of its sessions ends (OpenID Connect Back-Channel Logout 1.0), and when a failed
-message is sent again.
-"""
+"""Logout: RP-initiated logout requests, and the logout tokens of back-channel logout."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -45,7 +39,9 @@ _EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class LogoutNotice(Frozen, kw_only=True):
-    """A logout notice, as its organization sees it. `attempts` counts the attempts that have ended."""
+    """The notification that an application gets when one of its sessions ends (OpenID Connect Back-Channel Logout 1.0), as its organization
+    sees it. `attempts` counts the attempts that have ended; a failed one is repeated.
+    """
 
     id: LogoutNoticeId
     session: SessionId
@@ -98,7 +94,9 @@ class Hint(Frozen):
 
 
 class OidcLogoutRequest(Frozen):
-    """A request to sign out. Unreadable parameters count as left out: the person wants to sign out in any case, and is asked."""
+    """A logout request of an application (OpenID Connect RP-Initiated Logout 1.0). Unreadable parameters count as left out: the user wants
+    to sign out in any case, and is asked.
+    """
 
     id_token_hint: str | None = None
     client: ClientId | None = None

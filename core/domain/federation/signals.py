@@ -1,9 +1,5 @@
-"""Shared signals: an application hears by the standard what happened to people who use it (Shared Signals Framework 1.0, CAEP 1.0, RISC
-1.0, and the CAEP interoperability profile).
-
-An owner says which events an application may hear of, and to which hosts pushes may go. The application then makes streams.
-
-Security event tokens (SETs, RFC 8417): what is told of an event, and when a failed push is sent again (RFC 8935).
+"""Shared Signals: streams on which an application receives security events (Shared Signals Framework 1.0, CAEP 1.0, RISC 1.0, and the CAEP
+interoperability profile).
 """
 
 import json
@@ -103,7 +99,9 @@ class StreamStatus(StrEnum):
 
 
 class SignalSettings(Frozen, kw_only=True):
-    """What an owner has turned on for an application. An application without them has no signals."""
+    """What an owner has enabled for an application: the events that it may receive, and the hosts to which pushes may go. The application
+    then creates streams. An application without settings has no signals.
+    """
 
     events: tuple[SignalType, ...]
     hosts: tuple[str, ...] = ()
@@ -313,6 +311,8 @@ def transaction_of(event: str, organization: OrganizationId) -> str:
 def signal_claims(due: DueSignal, *, client: ClientId, issuer: str) -> Mapping[str, Json]:
     """The claims of a SET (RFC 8417). It has neither `sub` nor `exp`, so nobody can take it for a token that opens something. `jti` is the
     same at each attempt: a repeat is known as one.
+
+    A failed push is repeated (RFC 8935).
     """
     subject: dict[str, Json] = (
         {"format": "opaque", "id": str(due.stream)} if due.user is None else {"format": "iss_sub", "iss": issuer, "sub": str(due.user)}

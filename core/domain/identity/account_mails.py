@@ -1,16 +1,4 @@
-"""Mails about an account: who may request one, and the links, tokens and codes in it.
-
-Account mails: links that anyone may request by naming an address. The request only queues a job, and the job looks the account up. So a
-request costs the same for known and unknown addresses.
-
-Links in mails. They lead to the configured addresses of this installation, never to an address from a request.
-
-Mailed tokens: the tokens in the links of mails. Each works once and is stored as a digest. Its holder thereby proves the address that
-the mail went to.
-
-Beside the link, a mail may carry a code of eight digits, to type in the browser that asked for the mail. A code belongs to the link's row
-and does what the link does. The first use of one of the two ends both.
-"""
+"""Mails about an account: who may request one, and the links, tokens and codes in it."""
 
 import hmac
 import unicodedata
@@ -79,7 +67,12 @@ MAILED_CODES: Final = RateLimit("mailed_codes", burst=10, seconds_per_request=30
 
 
 class MailedToken(Frozen):
-    """`email` is the address that the token proves."""
+    """The token in the link of a mail. It works once and is stored as a digest. Its holder thereby proves `email`, the address that the
+    mail went to.
+
+    Beside the link, a mail may carry a code of eight digits, to type in the browser that requested the mail. A code belongs to the link's
+    row and does what the link does. The first use of one of the two ends both.
+    """
 
     digest: bytes
     purpose: MailedTokenPurpose
@@ -304,10 +297,13 @@ class MailWaits(Exception):
 
 
 class AskedMail(Frozen):
-    """An account mail that somebody asks for. `organization` is a slug; the mail takes its looks from that organization. `language` applies
-    unless the account has another. A mail with `can_wait` goes after the mails that people wait for: a directory may cause a hundred
-    thousand of them. `account` is None when a stranger asks, because strangers name only an address. `asked_at` is None when nobody has
-    asked for the mail: an organization sends it. A mail that `waits` is one that a budget of mails has held back.
+    """An account mail that anyone may request by naming an email address. The request only queues a job, and the job looks the account up.
+    So a request costs the same for known and unknown addresses.
+
+    `organization` is a slug; the mail takes its branding from that organization. `language` applies unless the account has another. A mail
+    with `can_wait` goes after the mails that users wait for: a directory may cause a hundred thousand of them. `account` is None when a
+    stranger asks, because strangers name only an address. `asked_at` is None when nobody has asked for the mail: an organization sends it.
+    A mail that `waits` is one that an email rate limit has held back.
     """
 
     kind: AccountMail
@@ -363,7 +359,9 @@ _ONWARD: Final = ("flow", "service", "redirect_uri", "state")
 
 
 class Links(Frozen):
-    """`base_url` is the address of the installation, `frontend_url` the address of its pages for people."""
+    """The links in mails. They lead to the configured URLs of this installation, never to a URL from a request. `base_url` is the URL of
+    the installation, `frontend_url` the URL of its pages for users.
+    """
 
     base_url: str
     frontend_url: str

@@ -1,14 +1,4 @@
-"""Sessions of a browser: its own, those of several accounts, and the frames that end an application's.
-
-Browser sessions: a person's session on the platform whose credential is a cookie. A browser session has no tokens. When the person signs
-in to an application, a new session for the application is opened from the browser session.
-
-A browser may keep the sessions of several accounts. One of them is in use: pages of the account and of the console belong to it. The others
-wait beside it, the one that was in use last first.
-
-Front-channel logout (OpenID Connect Front-Channel Logout 1.0): the page of an application that a browser loads in a frame when its
-person signs out, so that the application ends its own session there.
-"""
+"""Sessions of a browser: the accounts that are signed in, and the frames of front-channel logout."""
 
 import hmac
 import re
@@ -33,14 +23,18 @@ MOST_ACCOUNTS: Final = 5
 
 
 class BrowserAccount(Frozen):
-    """An account that is signed in in a browser, with the cookie of its session."""
+    """An account that is signed in in a browser, with the cookie of its session. Such a session has no tokens: when the user signs in to an
+    application, a new session for the application is opened from it.
+    """
 
     token: Token
     caller: Caller
 
 
 class Visit(Frozen):
-    """A browser on a page of one of its flows."""
+    """A browser on a page of one of its flows. A browser may keep the sessions of several accounts. One of them is in use: pages of the
+    account and of the console belong to it. The others are listed beside it, the last used first.
+    """
 
     flow: Flow
     browser: Token
@@ -129,7 +123,9 @@ _USUAL_PORTS: Final = {"https": "443", "http": "80"}
 
 
 class FrameAddress(Frozen):
-    """A session that has ended, and the page with which its application hears of that."""
+    """A session that has ended, and the page of its application that the browser loads in a frame, so that the application ends its own
+    session there (OpenID Connect Front-Channel Logout 1.0).
+    """
 
     session: SessionId
     address: str

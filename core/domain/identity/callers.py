@@ -1,9 +1,4 @@
-"""Callers: whoever acts by a session, in their own name or in another person's.
-
-Callers: the person that a valid session stands for.
-
-Impersonation: a platform owner acts in a user's name, for a stated reason, for an hour at most.
-"""
+"""Callers: who acts by a valid session, in their own name or as an impersonator."""
 
 from datetime import datetime
 from enum import Enum, auto
@@ -120,6 +115,8 @@ LONGEST_PATH = 500
 
 
 class Impersonation(Frozen):
+    """A platform owner acts in a user's name, for a stated reason, for an hour at most."""
+
     id: ImpersonationId
     impersonator: UserId
     user: UserId

@@ -1,10 +1,4 @@
-"""The log of sign-ins, and the alerts for platform owners.
-
-Login events: one for every attempt to sign in, with its outcome. Analytics, exports and alerts read the login events. The event that
-webhooks get about an attempt is made of its login event, here and nowhere else.
-
-Alerts: what a platform owner should look at among the sign-ins and second factors of the last day. The rules are data.
-"""
+"""Login events, and the alerts that platform owners see about suspicious ones."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -75,6 +69,10 @@ SIGN_IN_TOPIC: Final = "sign_ins"
 
 
 class LoginEvent(Frozen):
+    """An attempt to sign in, with its outcome. Analytics, exports and alerts read the login events. The webhook event about an attempt is
+    made of its login event, here and nowhere else.
+    """
+
     id: LoginEventId
     user: UserId | None
     provider: str
@@ -199,7 +197,9 @@ MOST_ALERTS: Final = 100
 
 
 class Alert(Frozen):
-    """One alert of each type per person, with the latest event behind it."""
+    """Something that a platform owner should investigate among the sign-ins and second factors of the last day. There is one alert of each
+    type per user, with the latest event behind it. The rules are data.
+    """
 
     user: UserId
     email: Email

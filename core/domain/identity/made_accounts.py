@@ -1,15 +1,4 @@
-"""Whose account it is. A directory, an API key or an organization's own provider makes accounts for other people. Whoever registers at a
-page makes their own.
-
-As long as nobody else holds a made account, its maker decides about it, however often its password was reset: the maker's directory
-blocks it, and the maker deletes it. By their own act the person lets somebody else hold it: by an own membership in another organization,
-by a session at another organization's service that they open by a way in of theirs, by taking a right on the platform. The act is stored
-when it happens, and no later act takes it back. "Leave" on the maker's page, and a link that somebody asks for after a deactivation, end
-the making itself: then the account is nobody's.
-
-What another organization does alone, such as listing the person, never counts: otherwise a hostile organization could take a company's
-people away from it.
-"""
+"""Accounts that a directory, an API key or an enterprise connection has created, and whether their creator still decides about them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,7 +11,17 @@ from core.frozen import Frozen
 
 
 class MadeAccount(Frozen):
-    """What decides whose account it is."""
+    """What decides about the ownership of a created account. Whoever registers on a page creates their own account.
+
+    As long as nobody else holds a created account, its creator decides about it, however often its password was reset: the creator's
+    directory blocks it, and the creator deletes it. By their own act the user lets somebody else hold it: by a confirmed membership in
+    another organization, by a session at another organization's application that they open with an authenticator of theirs, by accepting a
+    role on the platform. The act is stored when it happens, and no later act takes it back. "Leave" on the creator's page, and a link that
+    somebody requests after a deactivation, end the creator's hold: then the account belongs to no organization.
+
+    What another organization does alone, such as listing the user, never counts: otherwise a hostile organization could take a company's
+    users away from it.
+    """
 
     made_by: OrganizationId | None
     """The organization whose directory, key or own provider has made the account. None: nobody has, or has it still."""

@@ -1,10 +1,4 @@
-"""Profiles: what people say of themselves. All of it is optional. The person writes it; a provider of the installation may fill what is
-empty at the first sign-in. Organizations, their keys, directories and providers keep data of their own, and never write a profile.
-
-User names: each is a claim for applications and no way to sign in. It is unique, and never issued twice.
-
-Pictures of people. Their addresses tell nothing, and anybody who has an address may see the picture.
-"""
+"""User profiles: names, username, time zone, language and picture, all of them optional."""
 
 import hmac
 import re
@@ -156,7 +150,9 @@ class WrongField(BadRequest):
 
 
 def username(text: str) -> str:
-    """The user name that a person asks for. Raises `BadRequest`."""
+    """Returns the username that a user asks for. A username is a claim for applications, and nobody signs in with it. It is unique, and
+    never issued twice. Raises `BadRequest`.
+    """
     name = text.strip()
     if not _USERNAME.fullmatch(name):
         raise WrongField(
@@ -184,7 +180,10 @@ _CLOSING: Final = frozenset(_OPENING.values())
 
 
 class OwnProfile(Frozen, kw_only=True):
-    """The language is no part of it: the account has it."""
+    """What users state about themselves. The user edits it; an identity provider of the installation may fill empty fields at the first
+    sign-in. Organizations, their keys, directories and providers keep data of their own, and never write a profile. The language is not
+    part of it: the account has it.
+    """
 
     name: str | None = None
     given_name: str | None = None
@@ -415,7 +414,9 @@ def portrait(user: UserId, profile: OwnProfile, email: Email) -> Portrait:
 
 
 def picture_path(picture: PictureId) -> str:
-    """The path of a picture. Each picture has a new one, so browsers may keep it."""
+    """Returns the path of a picture. It reveals nothing about the user, and anyone who has it may see the picture. Each picture has a new
+    path, so browsers may cache it.
+    """
     return f"/pictures/{picture}"
 
 

@@ -1,11 +1,4 @@
-"""Proofs of who somebody is, and the ways into an account.
-
-Proofs show that people are who they claim to be. When a session had each proof, and which actions need a fresh proof.
-
-The ways into an account. The last one cannot be removed: without it the person could not sign in any more, and would need help.
-
-A mailed link does not count as a way in. Organizations may turn links off, and people may lose their mailbox.
-"""
+"""Authentication of a session: when it happened, which actions require it to be recent, and the authenticators of an account."""
 
 from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum, auto
@@ -40,7 +33,7 @@ def stated(at: datetime | None, now: datetime) -> datetime:
 
 
 class Proved(Frozen):
-    """When the person of a session last gave a proof. A refresh of the tokens renews neither time."""
+    """When the user of a session last authenticated. A refresh of the tokens renews neither time."""
 
     at: datetime | None = None
     """The time of the last password, or of another way to sign in. Sessions last from then on."""
@@ -146,7 +139,9 @@ def proof_renewed(user: UserId, session: SessionId, method: ProofMethod, actor: 
 
 
 class WaysIn(Frozen):
-    """The number of ways in of each kind."""
+    """The number of authenticators of each kind with which the user can sign in. A magic link does not count: organizations may turn links
+    off, and users may lose their mailbox.
+    """
 
     password: bool
     passkeys: int
@@ -165,7 +160,9 @@ class LastWayIn(BadRequest):
 
 
 def require_another(left: WaysIn) -> None:
-    """Checks the removal of one way in. `left` are the others; a provider that would not let the person in does not count. The caller holds
+    """Refuses to remove the last authenticator: without it the user could not sign in any more, and would need help.
+
+    Checks the removal of one way in. `left` are the others; a provider that would not let the person in does not count. The caller holds
     the account, so of two removals at once the second sees that the first way is gone. Raises `LastWayIn`.
     """
     if left.count == 0:

@@ -1,17 +1,4 @@
-"""What strangers may do: register an account, and ask for mails, by budgets.
-
-Mail domains where anybody can have a mailbox. Their owners do not use Postern to tell their customers where to sign in, so anybody who
-can publish a proof there has found a security hole of the domain. The list need not be complete: the proof is the main protection.
-
-Budgets of mails: how many mails strangers may ask for in an hour, by the network that they ask from, the mail domain and the
-organization that they name, and in the whole installation. Every request counts, whether or not the address has an account.
-
-The narrowest budget is asked first, and a request that one of them refuses counts in none. So whoever fills the budget of a domain needs
-networks for it. What does not go out now waits for a place in the next hours, and the first mail of a mailbox goes out from a reserve.
-
-Who may register: whom the pages of the installation, and those of an organization, give an account. Who may sign in with an account is
-another question, and so is whom an administrator, a directory or an application gives one.
-"""
+"""What unauthenticated visitors may do: register an account, and request mails within the email rate limits."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -30,6 +17,9 @@ from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
+# Mail domains where anyone can have a mailbox. Their owners do not use Postern to tell their customers where to sign in, so anyone who can
+# publish a verification there has found a security hole of the domain. The list need not be complete: the verification is the main
+# protection.
 _DOMAINS: Final = """
     126.com 163.com aim.com aol.com att.net bluewin.ch bol.com.br btinternet.com comcast.net duck.com email.it fastmail.com fastmail.fm
     freemail.hu freenet.de gmail.com gmx.at gmx.ch gmx.com gmx.de gmx.fr gmx.net googlemail.com hey.com hotmail.co.uk hotmail.com
@@ -79,7 +69,13 @@ class BudgetLane(StrEnum):
 
 
 class BudgetSizes(Frozen):
-    """How many mails an hour has. 0: no budget."""
+    """The email rate limits: how many mails unauthenticated visitors may request in an hour, by the network that they come from, by the
+    mail domain and the organization that they name, and in the whole installation. 0: no limit. Every request counts, whether or not the
+    address has an account.
+
+    The narrowest limit is asked first, and a request that one of them refuses counts in none. So whoever exhausts the limit of a domain
+    needs many networks. What exceeds a limit waits for a place in the next hours, and the first mail of a mailbox goes out from a reserve.
+    """
 
     network: int
     mail_domain: int
@@ -297,6 +293,10 @@ class RegistrationClosed(Forbidden):
 
 
 class RegistrationRule(Frozen, kw_only=True):
+    """Who may register on the pages of the installation, or on those of an organization. Who may sign in with an account is another
+    question, and so is whom an administrator, a directory or an application creates an account for.
+    """
+
     policy: RegistrationPolicy = RegistrationPolicy.ANYBODY
     domains: tuple[str, ...] = ()
     """Let in or refused, as the policy says; without meaning for the others."""

@@ -1,7 +1,4 @@
-"""Sessions: how long one lasts, and what its tokens say.
-
-Own sessions: a person's living sessions, as the person sees them.
-"""
+"""Sessions: their lifetimes, the claims of their tokens, and the list of a user's own sessions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -434,7 +431,9 @@ def described(opened: OpenedSession) -> DescribedPerson:
 
 
 class OwnSession(Frozen, kw_only=True):
-    """One living session. Its names say what it is for: an organization, one of its services, or, without names, the platform."""
+    """A living session in the user's own list. Its names state what it is for: an organization, one of its applications, or, without names,
+    the platform.
+    """
 
     id: SessionId
     created_at: datetime

@@ -1,10 +1,4 @@
-"""Signing in: the look-ups before a password is checked, the outcomes of the check, and how often a person may try.
-
-The priority of a caller who wants a password checked. It decides who waits when many callers wait.
-
-The priority must tell a stranger nothing about an account. So it comes from what the caller holds (a device token, a session, a mailed
-link), or from the caller's address, if anyone has signed in from there. It never comes from the account that the caller names.
-"""
+"""Signing in: what is looked up before a password is verified, the outcomes, and the rate limits."""
 
 from collections import OrderedDict
 from datetime import datetime
@@ -284,7 +278,12 @@ def preauthentication_claims(
 
 
 class Priority(IntEnum):
-    """Higher numbers go first."""
+    """The priority of a caller who wants a password verified: it decides who waits when many callers wait. Higher numbers go first.
+
+    The priority must reveal nothing about an account to a stranger. So it comes from what the caller holds (a device token, a session, a
+    mailed link), or from the caller's IP address, if anyone has signed in from there. It never comes from the account that the caller
+    names.
+    """
 
     STRANGER = 0
     FAMILIAR = 1

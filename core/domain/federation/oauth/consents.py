@@ -1,14 +1,4 @@
-"""What people allow applications: consents, agents, and clients that nobody has placed yet.
-
-Consents: the data that a person allows an application to see, until the person revokes the consent.
-
-Agents: services that act for people, such as assistants. A person lets an agent act at one API, until a date. It learns nothing about
-the person, and opens nothing of ours.
-
-A client that nobody has placed yet: an organization's rules let it in, and no person has allowed it there. It has no service, so all
-that is made of its request keeps what the client says of itself. The consent of the first person makes the service, the event and the
-place.
-"""
+"""What users allow applications: consents, grants to agents, and the first consent to a new client."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -40,7 +30,9 @@ NOT_BY_CODE: Final = (
 
 
 class AgentGrant(Frozen, kw_only=True):
-    """What a person lets an agent do at one API, as those who look after the organization see it."""
+    """What a user allows an agent at one API, until a date, as those who manage the organization see it. An agent is an application that
+    acts for users, such as an assistant. It learns nothing about the user, and cannot access Postern.
+    """
 
     id: AgentGrantId
     user: UserId
@@ -153,7 +145,9 @@ class AllowedResource(NamedTuple):
 
 
 class Consent(Frozen):
-    """For OpenID Connect, a consent has scopes. For SAML, a consent means that a service provider may learn who the person is."""
+    """The data that a user allows an application to see, until the user revokes the consent. For OpenID Connect, a consent has scopes. For
+    SAML, a consent means that a service provider may learn who the user is.
+    """
 
     user: UserId
     service: ServiceId
@@ -265,6 +259,11 @@ it."""
 
 
 class UnplacedClient(Frozen, kw_only=True):
+    """A client that an organization's rules admit, and that no user has allowed there yet. It has no application, so everything that its
+    request leads to stores what the client states about itself. The consent of the first user creates the application, the event and the
+    place.
+    """
+
     service: ServiceId
     """The id of the service that the client gets from the first person who allows it."""
     organization: OrganizationId

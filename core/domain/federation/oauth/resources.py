@@ -1,13 +1,4 @@
-"""What an application asks tokens for: APIs and scopes, and what scopes ask of the sign-in.
-
-Resources: the APIs that an application asks for tokens to (RFC 8707). A request names an API by its identifier. `OfferedResource` is an
-API as a request finds it; `core/domain/tokens.py` has what a session keeps of it.
-
-Scopes: the data and actions that a person allows an application (RFC 6749 section 3.3, OpenID Connect Core sections 5.4 and 11).
-
-What scopes of APIs ask of the sign-in (RFC 9470): a second factor, or a sign-in that is not too long ago. An application that asks for
-such a scope leads the person to the proof, as if it had sent `acr_values` and `max_age` itself.
-"""
+"""What an application requests tokens for: APIs and scopes, and what scopes require of the sign-in."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -46,11 +37,18 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def known(named: Sequence[str]) -> tuple[str, ...]:
-    """The scopes that exist, in our order; others are ignored (OpenID Connect Core section 3.1.2.1)."""
+    """Scopes are the data and actions that a user allows an application (RFC 6749 section 3.3, OpenID Connect Core sections 5.4 and 11).
+
+    The scopes that exist, in our order; others are ignored (OpenID Connect Core section 3.1.2.1).
+    """
     return tuple(scope for scope in SCOPES if scope in named)
 
 
 class SignInDemand(Frozen):
+    """What scopes of APIs require of the sign-in (RFC 9470): a second factor, or a sign-in that is not too long ago. An application that
+    requests such a scope leads the user to that authentication, as if it had sent `acr_values` and `max_age` itself.
+    """
+
     second_factor: bool = False
     max_age: int | None = None
     """In seconds: the sign-in may be at most this old."""
@@ -128,7 +126,9 @@ class OfferedScope(NamedTuple):
 
 
 class OfferedResource(Frozen, kw_only=True):
-    """An API that is active and admits the application."""
+    """An API that is active and admits the application, as a request finds it. An application requests tokens for it by its identifier (RFC
+    8707). `core/domain/tokens.py` has what a session stores of it.
+    """
 
     id: ResourceServerId
     identifier: str

@@ -1,7 +1,4 @@
-"""Password hashes as other systems export them, where a hash is more than one text.
-
-Forms of hashes that do not name themselves: whoever imports them says which library made them, and with which parameters.
-"""
+"""Parses password hashes as other systems export them, where a hash is more than one text."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -124,7 +121,9 @@ Numbers = Mapping[str, int]
 
 
 class HashForm(Frozen, kw_only=True):
-    """`read` takes a salt, a digest and the parameters."""
+    """A hash format that does not name itself: whoever imports such hashes states the library and its parameters. `read` takes a salt, a
+    digest and the parameters.
+    """
 
     name: str
     numbers: Numbers

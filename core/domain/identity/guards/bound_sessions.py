@@ -1,12 +1,4 @@
-"""Browser sessions that are bound to a key of the browser (W3C Device Bound Session Credentials, draft of 17 February 2026).
-
-A browser that can keep a key in its device registers one after a sign-in. From then on the session counts only beside a second cookie,
-which lasts ten minutes and names the key. The browser renews this cookie with a proof: a JSON Web Token with our challenge, signed with the
-key. Whoever carries the cookies off has no key, and so nothing after ten minutes.
-
-The second cookie and the challenge of a registration have no row: a server's key signs them. A proof of a registration names a session, so
-the challenge is of use to nobody else.
-"""
+"""Browser sessions that are bound to a key of the browser (W3C Device Bound Session Credentials, draft of 17 February 2026)."""
 
 import hmac
 import re
@@ -45,7 +37,11 @@ _OUT_OF_SCOPE: Final = ("/api", "/oauth/token", "/docs", "/assets")
 
 
 class BindingRule(StrEnum):
-    """Whether browsers are offered to bind their sessions."""
+    """Whether browsers are offered to bind their sessions. A browser that can keep a key in its device registers one after a sign-in. From
+    then on the session is valid only beside a second cookie, which lasts ten minutes and names the key. The browser renews this cookie with
+    a proof: a JSON Web Token with our challenge, signed with the key. A thief of the cookies lacks the key, and loses access after ten
+    minutes.
+    """
 
     OFF = "off"
     OFFER = "offer"
@@ -154,6 +150,7 @@ class BindingOutcome(StrEnum):
 
 
 def cookie_of(key: BoundKeyId, now: datetime, secret: bytes, *, is_kept: bool) -> Token:
+    """Returns the second cookie. Neither the cookie nor the challenge of a registration has a row: a server key signs them."""
     said = f"{key.hex}.{_KEPT if is_kept else _OFFERED}.{int(now.timestamp())}"
     return Token(f"{said}.{_mac('cookie', said, secret)}")
 
@@ -167,6 +164,7 @@ def read_cookie(text: str, now: datetime, secret: bytes) -> ShownBinding | None:
 
 
 def registration_challenge(key: BoundKeyId, session: SessionId, now: datetime, secret: bytes) -> str:
+    """Returns the challenge of a registration. The proof names a session, so the challenge is useless to anyone else."""
     said = f"{key.hex}.{session.hex}.{int(now.timestamp())}"
     return f"{said}.{_mac('registration', said, secret)}"
 

@@ -1,16 +1,4 @@
-"""Guards against floods of forms: our puzzle, and widgets of others in its place.
-
-Puzzles: what a browser computes before a request counts, where many requests come from. The challenge is sealed and goes with the page,
-so nothing is kept of one that nobody solves. A solved one counts once.
-
-A puzzle of n bits has eight parts. A part is solved by a number whose hash, together with the challenge and the part, begins with n - 3
-zero bits. So the whole takes 2^n hashes on average, its time varies less than that of one search, and a page can show how far it is.
-
-Widgets of others, which a page may show in place of our puzzle: what their makers publish about them, what a person's form is kept in
-meanwhile, and whether the maker's verdict counts for this form.
-
-The form that somebody has sent is sealed into the page of the widget, so nothing is kept of one that nobody answers.
-"""
+"""Bot protection of public forms: proof-of-work challenges, or CAPTCHAs of other vendors in their place."""
 
 import json
 from collections.abc import Mapping
@@ -134,7 +122,12 @@ class PuzzleChallenge(Frozen):
 
 
 class Puzzle(Frozen):
-    """A puzzle as the page has it."""
+    """A proof of work that a browser computes before a request is accepted, where many requests come from. The challenge is sealed and
+    travels with the page, so nothing is stored of one that nobody solves. A solution is accepted once.
+
+    A puzzle of n bits has eight parts. A part is solved by a number whose hash, together with the challenge and the part, begins with n - 3
+    zero bits. So the whole takes 2^n hashes on average, its time varies less than that of one search, and a page can show the progress.
+    """
 
     challenge: str
     bits: int
@@ -212,7 +205,7 @@ _ROUNDED_TO: Final = 2048
 
 
 class WidgetPreset(Frozen, kw_only=True):
-    """What a maker publishes about a widget."""
+    """What a vendor publishes about its CAPTCHA, which a page may show in place of the proof of work."""
 
     name: str
     maker: str
@@ -271,7 +264,9 @@ class WidgetVerdict(Frozen, kw_only=True):
 
 
 class KeptForm(Frozen, kw_only=True):
-    """A form that waits for the answer of a widget, as the key ring seals it. It prints no field: one may be a password."""
+    """A form that waits for the answer of a CAPTCHA. It is sealed into the page, so nothing is stored of one that nobody answers. It prints
+    no field: one may be a password.
+    """
 
     id: UUID
     expires_at: datetime

@@ -1,12 +1,4 @@
-"""Where requests come from: how busy each place is, and the networks that somebody lists.
-
-How busy the places are that requests come from and lead to, as far as this process remembers. What somebody pays follows from it.
-
-A count fades: after ten minutes about a third of it is left, after an hour next to nothing. Nothing of it is written down, and a process
-that starts anew remembers nothing: quiet times cost no statement.
-
-Networks that somebody lists: proxies, or those of a rule for risk. A list may have tens of thousands.
-"""
+"""Where requests come from: the recent load of each network and organization, and lists of networks."""
 
 from bisect import bisect_right
 from collections import OrderedDict
@@ -73,7 +65,12 @@ class Crossing(Frozen):
 
 
 class BusyPlaces:
-    """The counts, of a limited number of places: the least recently used place is forgotten first."""
+    """Counts recent requests per network and organization, as far as this process remembers. The difficulty of a proof of work follows from
+    it. The number of places is limited: the least recently used place is forgotten first.
+
+    A count decays: after ten minutes about a third of it is left, after an hour next to nothing. Nothing is stored, and a process that
+    restarts remembers nothing: quiet times cost no statement.
+    """
 
     def __init__(self, most: int = MOST_PLACES) -> None:
         self._most = most
@@ -139,7 +136,9 @@ Network = IPv4Network | IPv6Network
 
 
 class ListedNetworks:
-    """A look-up is a binary search."""
+    """Networks that an operator or a risk policy lists, such as proxies. A list may have tens of thousands. A look-up is a binary
+    search.
+    """
 
     def __init__(self, networks: Iterable[Network]) -> None:
         known = [*networks]

@@ -1,13 +1,4 @@
-"""Mails by rules for risk: notices to owners, and links that lift a rule.
-
-Notices to owners: a rule for risk has them hear of a sign-in. A job mails them, so that no sign-in waits.
-
-The way back for whoever rules for risk keep out: a mailed link, with which an owner lifts what refuses at their organization, or a
-platform owner what refuses everywhere.
-
-Nothing of a link is kept. The rules say whether it is used up, by the moment since when each counts. The account says whether it is still
-the reader's.
-"""
+"""Mails that risk policies cause: notices to owners, and recovery links that set a policy to report-only."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -38,6 +29,8 @@ class NoOwnerNotice(Exception):
 
 
 class OwnerNotice(Frozen, kw_only=True):
+    """A notice to owners about a sign-in, because a risk policy asks for it. A job mails it, so that no sign-in waits."""
+
     login: LoginEventId
     user: UserId
     organization: OrganizationId | None
@@ -110,7 +103,12 @@ class NotAWayBack(ValueError):
 
 
 class WayBack(Frozen):
-    """What the link is bound to."""
+    """A recovery link for users whom risk policies refuse: an owner lifts what refuses at their organization, or a platform owner what
+    refuses everywhere.
+
+    The link is bound to these values, and nothing of it is stored. The policies show whether it is used up, by the time since when each is
+    enforced. The account shows whether it is still the reader's.
+    """
 
     user: UserId
     organization: OrganizationId | None

@@ -1,17 +1,4 @@
-"""Rules for risk before they count: the report of whom they would have met, the shadow, and names for ways to sign in.
-
-Whom rules for risk would have met: the sign-ins of the last thirty days, judged by the rules as they are now, shadow or not. Those that a
-rule refused are among them: otherwise a rule that counts and refuses would seem to meet nobody.
-
-Only sign-ins that led to the organization count. Of people whom it merely lists, it judges by what it has seen itself.
-
-Rules judge a session when it begins. The log of a sign-in that goes on from a session does not say where from and how that was, so the
-report judges no such sign-in, and says how many there were.
-
-Shadow first: a rule counts only after its owners could see whom it meets, as it is and where it stands.
-
-How rules for risk name the ways to sign in.
-"""
+"""Risk policies in report-only mode: the report of whom they would affect, and when they may be enforced."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -39,8 +26,10 @@ from core.frozen import Frozen, replace
 
 
 def require_shadow_first(before: Sequence[RiskPolicy], after: Sequence[RiskPolicy]) -> None:
-    """Raises `BadRequest` for a rule that counts and has not stood in shadow as it is. So does a rule that loses a milder rule before it:
-    the people of the milder one would be met by the stricter one, and no report has shown them.
+    """A policy is enforced only after its owners could see whom it affects, as it is and in its position.
+
+    Raises `BadRequest` for a rule that counts and has not stood in shadow as it is. So does a rule that loses a milder rule before it: the
+    people of the milder one would be met by the stricter one, and no report has shown them.
     """
     stood = {one.id: (one.when, one.action) for one in before}
     for place, one in enumerate(after):
@@ -89,7 +78,10 @@ _WAYS: Final = {PASSWORD_PROVIDER: SignInWay.PASSWORD, LINK_PROVIDER: SignInWay.
 
 
 def way_of(provider: str) -> SignInWay:
-    """Reads the name of a way to sign in, as login events have it. All others are providers and directories."""
+    """Names the authentication methods for risk policies.
+
+    Reads the name of a way to sign in, as login events have it. All others are providers and directories.
+    """
     return _WAYS.get(provider, SignInWay.PROVIDER)
 
 
@@ -168,7 +160,16 @@ ANYBODY_HERE: Final = PastPerson(NO_ROLE, is_own=True, teams=frozenset())
 
 
 class ShadowReport:
-    """Takes the sign-ins in batches, so that a long log holds nothing else up."""
+    """Evaluates the sign-ins of the last 30 days by the policies as they are now, report-only or enforced. Sign-ins that a policy refused
+    are among them: otherwise an enforced policy that refuses would seem to affect nobody.
+
+    Only sign-ins that led to the organization count. Users who only have an unconfirmed tie are judged by what the organization has seen
+    itself.
+
+    Policies evaluate a session when it begins. The log of a sign-in that continues a session does not tell its network and method, so the
+    report evaluates no such sign-in, and states how many there were. It takes the sign-ins in batches, so that a long log blocks nothing
+    else.
+    """
 
     def __init__(self, rules: RiskPolicies, people: Mapping[UserId, PastPerson], now: datetime, stranger: PastPerson = STRANGER) -> None:
         """`stranger` stands for whoever is not among the people."""

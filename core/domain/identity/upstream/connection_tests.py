@@ -1,13 +1,4 @@
-"""What administrators see of a connection: its tests, its recorder, and the checks of an answer.
-
-Tests of a provider's settings. A test goes the way of a sign-in and signs nobody in: it ends on a page with every check.
-
-The recorder of a connection: what its provider answered, and why an answer was refused. It keeps checks, ids and reasons, and nothing
-that an answer says about a person.
-
-The examination of a directory's answer: a list of named checks, each with its result in words. A sign-in takes the assertion or the
-first check that failed; the test page and the recorder show the list. Signatures, certificates, ciphertexts and keys never stand in it.
-"""
+"""Diagnostics of an enterprise connection: its tests, its recorder, and the checks of a SAML response."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -105,6 +96,10 @@ def restored_examination(kept: Mapping[str, Any]) -> Check:
 
 
 class Examination(Frozen, kw_only=True):
+    """The checks of a SAML response, each named and with its result in words. A sign-in takes the assertion or the first check that failed;
+    the test page and the recorder show the list. It never contains signatures, certificates, ciphertexts or keys.
+    """
+
     checks: Sequence[Check]
     """One for each `CheckName`, in that order."""
     asserting: Asserting | None
@@ -169,6 +164,8 @@ class NewConnectionTest(Frozen, kw_only=True):
 
 
 class ConnectionTest(Frozen, kw_only=True):
+    """A test of a provider's settings. A test takes the way of a sign-in and signs nobody in: it ends on a page with every check."""
+
     id: ConnectionTestId
     provider: UpstreamProviderId
     organization: OrganizationId
@@ -242,6 +239,10 @@ class ConnectionExchangeKind(StrEnum):
 
 
 class ConnectionExchange(Frozen, kw_only=True):
+    """A recorded response of the identity provider, and why it was refused. It contains checks, IDs and reasons, and no data about a
+    user.
+    """
+
     id: ConnectionExchangeId
     provider: UpstreamProviderId
     kind: ConnectionExchangeKind

@@ -1,11 +1,4 @@
-"""Sign-ins by further providers of the installation: newcomers, and answers that come by a form.
-
-Newcomers: people whom a further provider of the installation knows, and who have no account here that is connected to it. The provider's
-word waits in the flow, until a code that was mailed shows whose address the new account gets.
-
-Answers that a further provider sends by a form of another site. Browsers send no cookies of ours with it. So the answer waits, sealed,
-and the browser comes back with a code of ours by a redirect, as it does from a directory by SAML.
-"""
+"""Sign-ins by custom providers of the installation: users who are new, and responses by `form_post`."""
 
 import hmac
 from datetime import datetime, timedelta
@@ -35,6 +28,10 @@ class AddressNeeded(Exception):
 
 
 class WaitingNewcomer(Frozen, kw_only=True):
+    """A user whom a custom provider knows, and who has no account here that is linked to it. The provider's assertion waits in the flow,
+    until a mailed code shows whose email address the new account gets.
+    """
+
     flow: FlowId
     provider: str
     sealed_word: bytes
@@ -109,6 +106,10 @@ LONGEST_PART: Final = 200
 
 
 class PostedAnswer(Frozen, kw_only=True):
+    """A response that a custom provider sends by a form of another site. Browsers send no cookies of ours with it. So the response is
+    stored encrypted, and the browser returns with a code of ours by a redirect, as it does after a SAML response.
+    """
+
     id: UUID
     provider: str
     code_digest: bytes

@@ -1,10 +1,5 @@
-"""Identities: accounts at upstream providers that are connected to an account here. `linking` is the one decision about which account a
-provider's word opens.
-
-Requests to connect an identity that came from an application, or from a frontend elsewhere, and perhaps not from the person. They lead
-to a page of ours, and nothing goes to the provider before the person presses the button there.
-
-Provider tokens: an application uses a provider in a person's name. One process refreshes a token, and the others wait for it.
+"""Linked identities: accounts at identity providers that are connected to an account here, and the provider tokens that applications
+use.
 """
 
 import hmac
@@ -110,8 +105,9 @@ class Linking(Enum):
 
 
 def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organization: bool, proves: bool = True) -> Linking:
-    """`of_organization`: the provider is an organization's own, whose owner can make it say anything. Its word counts for addresses in a
-    domain that the organization has proved, and never for platform owners. Unless it `proves`, its word about an address never counts.
+    """Decides which account a provider's assertion opens; there is no other place that decides it. `of_organization`: the provider is an
+    organization's own, whose owner can make it assert anything. Its assertion counts for addresses in a domain that the organization has
+    verified, and never for platform owners. Unless it `proves`, its assertion about an address never counts.
     """
     if met.connected is not None:
         if of_organization and (met.connected.account.is_platform_owner or not met.account_domain_is_theirs):
@@ -236,7 +232,9 @@ class Asker(Frozen, kw_only=True):
 
 
 class LinkRequest(Frozen, kw_only=True):
-    """A request to connect an identity, as its page shows it."""
+    """A request to link an identity that came from an application, or from a frontend elsewhere, and perhaps not from the user. It leads to
+    a page of ours, which shows it, and nothing goes to the provider before the user presses the button there.
+    """
 
     provider: str
     name: str
@@ -311,7 +309,7 @@ class GrantReadiness(Enum):
 
 
 class ProviderToken(Frozen, kw_only=True):
-    """A provider's token, as the application gets it."""
+    """A provider's token, with which an application uses the provider in a user's name. One process refreshes it, and the others wait."""
 
     provider: str
     access_token: Secret

@@ -1,8 +1,4 @@
-"""JSON Web Tokens that an issuer outside signs to vouch for somebody (RFC 7523): for a workload, or for a person.
-
-The issuer's keys are the trusted ones alone: published at the address that was written down here, or pasted. These are the rules for the
-claims of a token whose signature is good. Each grant says which issuer, audience and type it wants.
-"""
+"""Validates JWT assertions of a trusted issuer (RFC 7523) about a workload or a user."""
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
@@ -52,7 +48,7 @@ class AssertionRefused(Exception):
 
 
 class TrustedKeys(Frozen):
-    """Where the issuer's keys come from: one of the two is set."""
+    """The only accepted keys of the issuer: published at the configured URL, or pasted. One of the two is set."""
 
     address: str | None = None
     pasted: Mapping[str, Json] | None = None
@@ -68,7 +64,7 @@ class SignedToken(Frozen):
 
 
 class AssertionRules(Frozen, kw_only=True):
-    """What an assertion must say."""
+    """The rules for the claims of an assertion whose signature is valid. Each grant states which issuer, audience and type it accepts."""
 
     issuer: str
     """Compared byte by byte."""

@@ -1,13 +1,4 @@
-"""Upstream providers: services elsewhere at which people have an account, and by which they sign in here. The installation has three, each
-by its public protocol, and further ones that platform owners add. Organizations can have more of their own.
-
-Outages of upstream providers. The calls of all processes report them.
-
-Issuers of families where anybody can have an account. An organization may have a client there, and its provider still says nothing about
-the addresses of the organization's domain: a stranger's account there may state any of them.
-
-How we speak to a further provider of the installation.
-"""
+"""Identity providers, at which users have an account and by which they sign in here."""
 
 import json
 import re
@@ -36,6 +27,7 @@ OUTAGE_LASTS: Final = timedelta(minutes=10)
 
 
 def is_away(failed_at: datetime | None, now: datetime) -> bool:
+    """Returns whether the provider is out of service. The calls of all processes report outages."""
     return failed_at is not None and now < failed_at + OUTAGE_LASTS
 
 
@@ -57,7 +49,10 @@ HOSTS_OF_DOMAINS: Final = frozenset({"accounts.google.com"})
 
 
 def is_public_issuer(issuer: str) -> bool:
-    """Whether the issuer is one of these hosts, or below one."""
+    """Returns whether anyone can have an account at the issuer: it is one of the listed hosts, or below one. An organization may have a
+    client there, and the provider still says nothing about the addresses of the organization's domain: a stranger's account there may state
+    any of them.
+    """
     labels = _host(issuer).split(".")
     return any(".".join(labels[at:]) in PUBLIC_HOSTS for at in range(len(labels)))
 
@@ -107,7 +102,7 @@ class ClientSecretKind(StrEnum):
 
 
 class FurtherSettings(Frozen, kw_only=True):
-    """How we speak to a provider, without our client there."""
+    """The protocol settings of a custom provider of the installation, without the client registration there."""
 
     kind: FurtherKind = FurtherKind.OPENID
     issuer: str = ""
@@ -183,7 +178,9 @@ _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class ProviderOrigin(StrEnum):
-    """Whose a provider is, as its key says."""
+    """Whose an identity provider is, as its key states: one of the 3 social providers, a custom provider that platform owners have added,
+    or an organization's own.
+    """
 
     SHIPPED = "shipped"
     """One of the three."""

@@ -1,10 +1,4 @@
-"""What we ask a directory by LDAP: filters, and the attributes that we never ask for.
-
-Filters of LDAP (RFC 4515). An administrator writes the filter of people. We read it into a tree, and add the name that a person has
-typed as a value of the tree. No filter is put together from texts, so nothing that somebody types changes what a filter asks for.
-
-The attributes in which directories keep credentials. We read none of them, and compare none: a value that is compared is found out.
-"""
+"""LDAP filters (RFC 4515), and the attributes that Postern never requests."""
 
 import re
 from collections.abc import Iterable
@@ -48,7 +42,9 @@ def is_number(attribute: str) -> bool:
 
 
 def is_credential(attribute: str) -> bool:
-    """Whether the attribute holds a credential, whatever its case and its options, such as `userPassword;binary`."""
+    """Returns whether the attribute holds a credential, whatever its case and its options, such as `userPassword;binary`. Postern neither
+    reads nor compares such an attribute: repeated comparisons reveal a value.
+    """
     name = _plain(attribute)
     return name in _CREDENTIALS or _FAMILIES.fullmatch(name) is not None
 
@@ -181,7 +177,10 @@ def person_filter(text: str) -> str:
 
 
 def named(people: LdapFilter, attributes: tuple[str, ...], name: str) -> LdapFilter:
-    """Those of the people who have this name in one of the attributes."""
+    """Returns a filter for those of the people who have this name in one of the attributes. An administrator writes the filter of people.
+    It is parsed into a tree, and the name that a user has typed is added as a value of the tree. No filter is concatenated from texts, so
+    no input changes what a filter asks for.
+    """
     value = name.encode()
     return EveryFilter((people, AnyOfFilter(tuple(ComparedFilter(one, LdapComparison.EQUAL, value) for one in attributes))))
 

@@ -1,13 +1,4 @@
-"""A directory by SAML: our request, its assertion, the mapping to a person, and its metadata.
-
-What a directory has said about a person. It exists only for an answer that passed every check.
-
-Where a directory says who a person is: the mapping of a connection, and the presets for directories that many organizations have.
-
-The request that Postern, as a service provider, sends to a directory, and what the answer must say.
-
-The metadata of a directory, as far as a connection needs them.
-"""
+"""SAML connections, with Postern as the service provider: the request, the assertion, the attribute mapping, and the metadata."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -35,6 +26,8 @@ class SigningCertificate(Frozen, kw_only=True):
 
 
 class DirectoryAssertion(Frozen, kw_only=True):
+    """What the identity provider has asserted about a user. It exists only for a response that passed every check."""
+
     id: str
     """For one use: the pair of `issuer` and `id` may count once until `usable_until`."""
     usable_until: datetime
@@ -134,8 +127,9 @@ NAME_ID: Final = "name_id"
 
 
 class AttributeMapping(Frozen, kw_only=True):
-    """Each source is `NAME_ID` or the exact name of an attribute. Several are tried in order, and the first one that the directory sent
-    counts; the subject has exactly one source, since a person must not get another subject when the directory sends more or less.
+    """Where an identity provider states who a user is. Each source is `NAME_ID` or the exact name of an attribute. Several are tried in
+    order, and the first one that the identity provider sent counts; the subject has exactly one source, since a user must not get another
+    subject when the identity provider sends more or less.
     """
 
     subject: str = NAME_ID
@@ -244,7 +238,7 @@ MOST_DECRYPTION_KEYS: Final = 4
 
 
 class OurAuthnRequest(Frozen, kw_only=True):
-    """A sign-in that we ask for. The answer repeats `id`, and comes by POST to `acs_url`."""
+    """The authentication request that Postern sends as a service provider. The response repeats `id`, and comes by POST to `acs_url`."""
 
     id: str
     """An xs:ID: `_` and hexadecimal digits, which nobody can guess."""
@@ -323,6 +317,8 @@ class DirectoryEndpoint(Frozen):
 
 
 class DirectoryMetadata(Frozen, kw_only=True):
+    """The metadata of an identity provider, as far as a connection needs them."""
+
     entity_id: str
     sign_in: Sequence[DirectoryEndpoint]
     """At least one, and at most one of each binding."""
