@@ -1,8 +1,4 @@
-"""Governance: the decisions of platform owners about an organization, the states that allow them, and their events.
-
-A platform owner's yes to the own texts of an organization. It counts for exactly the texts that the owner has seen: other texts have
-another digest.
-"""
+"""Governance: the decisions of platform owners about an organization and its custom texts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -182,7 +178,9 @@ class StoredText(Frozen):
 
 
 class OrganizationTexts(Frozen, kw_only=True):
-    """The texts of an organization, for those who say yes to them."""
+    """The custom texts of an organization, for platform owners who approve them. An approval counts for exactly the texts that the platform
+    owner has seen: other texts have another digest.
+    """
 
     organization: OrganizationId
     slug: str

@@ -1,7 +1,4 @@
-"""The installation as its operators see it: the processes that serve, the providers that are away, and the schema.
-
-What the installation stores: which tables grow, how fast, and until when the disk lasts.
-"""
+"""The installation as its operators see it: processes, provider outages, schema, first steps, and storage."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -64,7 +61,9 @@ class StoredTable(Frozen):
 
 
 class Storage(Frozen):
-    """`sampled` is the day of the oldest sample that counts. None: nothing is known yet of how fast the tables grow."""
+    """What the installation stores: which tables grow, how fast, and until when the disk lasts. `sampled` is the day of the oldest sample
+    that counts. None: the growth of the tables is not known yet.
+    """
 
     today: date
     sampled: date | None

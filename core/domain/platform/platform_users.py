@@ -1,9 +1,4 @@
-"""Accounts as platform owners and operators see them.
-
-Users as platform owners see them: a search by a part of the address, the users' organizations and their second factors.
-
-Overviews of accounts, for an operator who is about to change one.
-"""
+"""Accounts as platform owners and operators see them."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -40,6 +35,8 @@ class UserMembership(Frozen):
 
 
 class FoundUser(Frozen):
+    """A result of a platform owner's search by a part of the email address: the account, its organizations and its second factor."""
+
     account: Account
     mfa_enabled: bool
     organizations: Sequence[UserMembership]
@@ -128,6 +125,8 @@ class SignInAttempt(Frozen):
 
 
 class AccountOverview(Frozen):
+    """The overview of an account, for an operator who is about to change it."""
+
     account: Account
     pending_email: Email | None
     has_password: bool

@@ -1,11 +1,4 @@
-"""What people should know in time: todos, what ends by itself, and what the frame of the console says.
-
-Todos of an organization that wait for somebody's decision, or that will break something if nobody decides.
-
-What ends by itself: certificates, keys and tokens with an end, and domains whose proof was not found. Such an end breaks sign-ins.
-
-What the frame of a page of the console says beside the page itself.
-"""
+"""What needs attention: todos, upcoming expiries, and the counts in the frame of the console."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -25,7 +18,7 @@ MOST_COUNTED: Final = 100
 
 
 class Todo(StrEnum):
-    """The type of an item."""
+    """The type of an item that waits for a decision in an organization, or that will break something if nobody decides."""
 
     JOIN_REQUESTS = "join_requests"
     """People who want to become members wait for an answer."""
@@ -101,6 +94,10 @@ class ExpiryKind(StrEnum):
 
 
 class Expiry(Frozen, kw_only=True):
+    """Something that expires by itself: a certificate, a key or a token, or a domain whose verification was not found. The expiry breaks
+    sign-ins.
+    """
+
     kind: ExpiryKind
     id: UUID
     name: str
@@ -121,6 +118,8 @@ NO_TODOS: Final[Mapping[AnyTodo, int]] = MappingProxyType({})
 
 
 class FrameFacts(Frozen):
+    """What the frame of a console page shows beside the page itself."""
+
     places: Sequence[AdministeredOrganization] = ()
     """The organizations that the person looks after, the one of the page among them."""
     todos: Mapping[AnyTodo, int] = NO_TODOS

@@ -1,10 +1,4 @@
-"""Credentials of a service: API keys and client secrets.
-
-API keys: a service's own servers use them to call us. Each key has its own permissions.
-
-Client secrets: a service that can keep a secret authenticates itself with one at the token endpoint. Two secrets may be valid at once,
-so that one can replace the other while the service runs.
-"""
+"""Credentials of an application: API keys and client secrets."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -66,7 +60,9 @@ _BY_WORD: Final = {permission.value: permission for permission in Permission}
 
 
 class ApiKey(Frozen, kw_only=True):
-    """The stored data of a key. The key itself is only in the answer that creates it. `prefix` is its beginning."""
+    """The stored data of an API key, with which an application's own servers call Postern. Each key has its own permissions. The key itself
+    is only in the response that creates it. `prefix` is its beginning.
+    """
 
     id: ApiKeyId
     service: ServiceId
@@ -177,7 +173,9 @@ CLIENT_SECRETS_KIND: Final = "cs"
 
 
 class ClientSecret(Frozen):
-    """The stored data of a secret. The secret itself is only in the answer that creates it."""
+    """The stored data of a client secret, with which a confidential client authenticates at the token endpoint. Two secrets may be valid at
+    once, so that one can replace the other without downtime. The secret itself is only in the response that creates it.
+    """
 
     id: ClientSecretId
     service: ServiceId

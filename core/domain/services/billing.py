@@ -1,11 +1,4 @@
-"""Billing: the state of subscriptions, from the payment provider's news. The news may arrive in any order, and more than once.
-
-Of each subscription at the provider we store a few *facets*. Each facet is the greatest item of its kind that any news contained: first by
-the time at the provider, then by precedence, then by id. The greatest item of a set depends neither on the order of the items nor on
-repetitions. The state of the subscription follows from its facets alone.
-
-Hosted checkout: a person buys a plan on the provider's page. The addresses to return to, and the rule for repeated requests.
-"""
+"""Billing: the state of subscriptions by the payment provider's events, and hosted checkout."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,6 +89,11 @@ class State(Frozen):
 
 
 class Facets(Frozen):
+    """Of each subscription at the provider we store a few facets. Each facet is the greatest item of its kind that any event contained:
+    first by the time at the provider, then by precedence, then by ID. The greatest item of a set depends neither on the order of the items
+    nor on repetitions, so events may arrive in any order, and more than once. The state of the subscription follows from its facets alone.
+    """
+
     seen: Seen | None = None
     paid: Paid | None = None
     failed: Place | None = None
@@ -381,8 +379,8 @@ _SESSION: Final = "{CHECKOUT_SESSION_ID}"
 
 
 def return_address(text: str, field: str, redirect_uris: Iterable[str], *, names_session: bool = False) -> str:
-    """The address, unchanged. It must be on the origin of one of the service's redirect URIs, to which people are sent anyway. Raises
-    `BadRequest`, which names the field.
+    """Returns the URL to which a user returns from the hosted checkout, unchanged. It must be on the origin of one of the application's
+    redirect URIs, to which users are sent anyway. Raises `BadRequest`, which names the field.
     """
     read = web_page(text.replace(_SESSION, "session") if names_session else text, field)
     if _origin(read) not in set(map(_origin, redirect_uris)):
@@ -402,4 +400,5 @@ def digest_of(*parts: str) -> str:
 
 
 def is_repeated(digest: str, last_digest: str, asked_at: datetime, now: datetime) -> bool:
+    """Returns whether a checkout request repeats the last one."""
     return digest == last_digest and now - asked_at < REPEATED_WITHIN

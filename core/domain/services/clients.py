@@ -1,16 +1,4 @@
-"""Services as clients of OAuth: client ids and redirect URIs.
-
-Client ids: the names that services have as clients of OAuth. Each has one of its own, a UUID. A service that comes from another system
-may keep the one that its programs are configured with.
-
-The client id of a metadata client is the https address of its document, or all that the client has said of itself, signed by us (an open
-client, `core/domain/federation/open_registrations.py`). The same client is another service in each organization, so the service is
-kept under the client id together with the organization's id (`placed`). Nobody can send this form, because no such client id has a `#`:
-whoever names the client has to name an API, a code or a token, and that says which organization it is.
-
-Redirect URIs: the addresses to which a service may send its users back. They are compared byte for byte. So an address is registered
-only if every browser reads it exactly as it is written.
-"""
+"""Client IDs and redirect URIs of applications, as clients of OAuth."""
 
 import re
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
@@ -37,7 +25,9 @@ def read_client_id(text: str) -> ClientId | None:
 
 
 def kept_client_id(text: str) -> ClientId:
-    """Raises `BadRequest`."""
+    """Validates a client ID that an application keeps from another system, because its clients are configured with it. Every other
+    application has a UUID of its own. Raises `BadRequest`.
+    """
     if not _may_be_kept(text):
         raise BadRequest(f"client_id: must have 8 to {LONGEST_CLIENT_ID} letters, digits and . _ ~ -, and be no UUID")
     return ClientId(text)
@@ -59,7 +49,12 @@ def describes_itself(text: str) -> bool:
 
 
 def placed(address: str, organization: OrganizationId) -> ClientId:
-    """The client id of the service that a metadata client is in one organization."""
+    """Returns the client ID of the application that a metadata client is in one organization. The client ID of a metadata client is the
+    https URL of its document, or all that the client has stated about itself, signed by us (an open client,
+    `core/domain/federation/open_registrations.py`). The same client is another application in each organization, so the application is
+    stored under the client ID together with the organization's ID. Nobody can send this form, because no such client ID has a `#`: whoever
+    names the client has to name an API, a code or a token, and that tells which organization it is.
+    """
     return ClientId(f"{address}{_PLACE}{organization}")
 
 
@@ -134,7 +129,8 @@ _OF_SYSTEMS: Final = re.compile(r"(?:ms-|x-apple|chrome|moz-|microsoft-|windows|
 
 
 def redirect_uri(text: str, field: str, *, private_use: bool) -> str:
-    """The address, unchanged. Its scheme must be https, http on this very machine, or with `private_use` a scheme of the application's own.
+    """Validates a redirect URI, and returns it unchanged: it is compared byte for byte, so it is registered only if every browser reads it
+    exactly as it is written. Its scheme must be https, http on this very machine, or with `private_use` a scheme of the application's own.
     Raises `BadRequest`, which names the field.
     """
     scheme, authority, path = _parts(text, field)

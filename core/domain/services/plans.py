@@ -1,12 +1,4 @@
-"""What services sell: plans, subscriptions, and amounts of money.
-
-Plans: the offers of a service to its users, each with a price.
-
-Subscriptions: a person's plan of a service, and the end of the paid period.
-
-Amounts of money, as people write them: in the currency's own unit, with its number of decimals (ISO 4217). Everything else counts in the
-smallest unit.
-"""
+"""Plans and subscriptions of an application, and amounts of money."""
 
 import json
 import re
@@ -69,6 +61,8 @@ class PlanChange(RecordChange, kw_only=True):
 
 
 class Plan(PlanTerms, kw_only=True):
+    """An offer of an application to its users, with a price."""
+
     id: PlanId
     service: ServiceId
     key: str
@@ -227,6 +221,8 @@ class SubscriptionStatus(StrEnum):
 
 
 class Subscription(Frozen, kw_only=True):
+    """A user's plan at an application, and the end of the paid period."""
+
     id: SubscriptionId
     service: ServiceId
     user: UserId
@@ -349,7 +345,9 @@ def priced(smallest: int, currency: str) -> str:
 
 
 def in_smallest_unit(text: str, currency: str) -> int:
-    """Raises `BadRequest` for what is no amount of this currency, or more than a price can be."""
+    """Parses an amount of money as people write it: in the currency's own unit, with its number of decimals (ISO 4217). Everything else
+    counts in the smallest unit. Raises `BadRequest` for what is no amount of this currency, or more than a price can be.
+    """
     found, decimals = _AMOUNT.fullmatch(text.strip()), decimals_of(currency)
     part = "" if found is None else (found["part"] or "").rstrip("0")
     if found is None or len(part) > decimals:

@@ -1,14 +1,4 @@
-"""How clients name and find an API: its identifier, its metadata, and its challenges.
-
-Identifiers of resource servers: the addresses by which clients ask for tokens (RFC 8707) and which the tokens name as their audience.
-
-Identifiers are compared byte by byte. So an identifier is taken only in the one form that every program writes it in: a program that
-normalises addresses must send the bytes that are registered. For the same reason a path without a slash at its end and the same path with
-one are two identifiers, and an upper-case letter in a path is another letter.
-
-What an API publishes so that clients find their way to this installation: its protected resource metadata (RFC 9728), and the challenges
-with which the API answers a request without a token that is good enough (RFC 6750, RFC 9470, RFC 9728).
-"""
+"""How clients name and find an API: its resource identifier, its metadata, and its challenges."""
 
 import json
 import re
@@ -39,7 +29,13 @@ _UNRESERVED: Final = re.compile(r"[A-Za-z0-9._~-]")
 
 
 class ResourceIdentifier(Frozen):
-    """`host` is a name, an IPv4 address, or an IPv6 address in brackets."""
+    """The URI by which clients request tokens for an API (RFC 8707) and which the tokens name as their audience. `host` is a name, an IPv4
+    address, or an IPv6 address in brackets.
+
+    Identifiers are compared byte by byte. So an identifier is accepted only in the one form that every client writes: a client that
+    normalizes URIs must send the bytes that are registered. For the same reason a path with a slash at its end and the same path without
+    one are two identifiers, and an upper-case letter in a path is another letter.
+    """
 
     text: str
     host: str
@@ -169,7 +165,9 @@ def metadata_address(identifier: str) -> str:
 
 
 def protected_resource_metadata(identifier: str, name: str, scopes: Sequence[str], issuer: str) -> str:
-    """The document, for people to read and copy."""
+    """Returns the protected resource metadata (RFC 9728) that an API publishes so that clients find this installation, for people to read
+    and copy.
+    """
     document = {
         "resource": identifier,
         "authorization_servers": [issuer],
@@ -182,7 +180,10 @@ def protected_resource_metadata(identifier: str, name: str, scopes: Sequence[str
 
 
 def unauthorized(identifier: str, scopes: Sequence[str]) -> str:
-    """The header of a 401: no token, or none that is valid."""
+    """One of the challenges with which an API answers a request without a sufficient token (RFC 6750, RFC 9470, RFC 9728).
+
+    The header of a 401: no token, or none that is valid.
+    """
     return f'WWW-Authenticate: Bearer resource_metadata="{metadata_address(identifier)}"{_scope(scopes)}'
 
 

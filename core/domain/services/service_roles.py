@@ -1,11 +1,4 @@
-"""Roles of a service: what people are in the application. A role has permissions of the service, and is assigned to people, to roles of the
-organization and to teams.
-
-Permissions: the words by which an application asks what somebody may do in it. Roles of the service have permissions, and people hold
-roles. Postern itself does nothing with a permission but tell it.
-
-Assignments: a role of a service is assigned to a person, to all people with a role of the organization, or to the members of a team.
-"""
+"""Roles and permissions of an application, and the assignments of its roles."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +23,10 @@ _KEY: Final = re.compile(r"[a-z0-9_.:-]{1,80}")
 
 
 class ServicePermission(Frozen):
-    """`key` is the permission's name in tokens. It never changes, and the service never gives it to another permission."""
+    """A permission, by which an application asks what a user may do in it. Roles of the application have permissions, and users hold roles.
+    Postern only discloses permissions. `key` is the permission's name in tokens. It never changes, and the application never gives it to
+    another permission.
+    """
 
     id: ServicePermissionId
     service: ServiceId
@@ -106,7 +102,9 @@ class ServiceRoleChange(RecordChange, kw_only=True):
 
 
 class ServiceRole(ServiceRoleSettings, kw_only=True):
-    """`slug` is the role's name in tokens. It never changes, and the service never gives it to another role."""
+    """A role of an application. It has permissions, and is assigned to users, to roles of the organization and to teams. `slug` is the
+    role's name in tokens. It never changes, and the application never gives it to another role.
+    """
 
     id: ServiceRoleId
     organization: OrganizationId
@@ -238,7 +236,7 @@ Assignee = ToPerson | ToRole | ToTeam
 
 
 class Assignment(Frozen):
-    """Who holds a role of a service."""
+    """A role of an application that is assigned to a user, to all users with a role of the organization, or to the members of a team."""
 
     id: AssignmentId
     service: ServiceId

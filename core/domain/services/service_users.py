@@ -1,10 +1,4 @@
-"""Users of a service: people who signed in to it, and people whom its servers added. The rules say what an API key may do to these people.
-There are limits, because an account belongs to its owner and may be in use elsewhere.
-
-End users: the people who use an organization's services. Members manage the organization; an end user need not be a member.
-
-The numbers that a service may know about its use.
-"""
+"""Users of an application, as its own servers and its organization see them, and its usage figures."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -58,7 +52,10 @@ class AccountFate(StrEnum):
 
 
 class HeldServiceUser(Frozen):
-    """A user of a service, with everything else that uses the account. The rows are locked until the unit of work ends."""
+    """A user of an application, who signed in to it or whom its servers added, with everything else that uses the account. It limits what
+    an API key may do to the user, because an account belongs to its owner and may be in use elsewhere. The rows are locked until the unit
+    of work ends.
+    """
 
     account: Account
     is_made_here: bool
@@ -135,7 +132,9 @@ LONGEST_SEARCH: Final = 320
 
 
 class EndUser(Frozen):
-    """The data about a person that one organization may know. `last_login_at` and `services` cover its own services only."""
+    """A user of an organization's applications, with the data that this organization may know. Members manage the organization; an end user
+    need not be a member. `last_login_at` and `services` cover its own applications only.
+    """
 
     id: UserId
     email: Email
@@ -238,7 +237,7 @@ LOOKED_BACK: Final = timedelta(days=30)
 
 
 class ServiceAnalytics(Frozen, kw_only=True):
-    """The sign-ins of the last thirty days, and the people behind them."""
+    """The usage figures that an application may know: the sign-ins of the last 30 days, and the users behind them."""
 
     total_users: int
     total_subscriptions: int

@@ -1,11 +1,4 @@
-"""The looks that an organization sets: the address of its logo, which we fetch and store, its colour, and the links at the foot of its
-pages.
-
-The pictures of organizations' looks and of their applications: which there are, and what each may be.
-
-All of them are checked as pictures of people are: PNG, JPEG or WebP by their bytes, without metadata and without anything behind their
-end. In addition, none of them moves: an animation beside a sign-in draws the eye away from what somebody has to read there.
-"""
+"""The branding of an organization: logo, colors, links, and the pictures that it uploads."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -72,8 +65,10 @@ class Logo(Frozen):
 
 
 def look_picture(content: bytes, bounds: PictureBounds, declared: str = "") -> Logo:
-    """The picture without its metadata. `declared` is the media type that the sender stated, if they did. Raises `BadRequest` and
-    `PayloadTooLarge`.
+    """Validates a picture of an organization's branding or of its applications, and removes the metadata. It is checked as pictures of
+    users are: PNG, JPEG or WebP by its bytes, with nothing behind its end. In addition, it is not animated: an animation beside a sign-in
+    draws the eye away from what the user has to read there. `declared` is the media type that the sender stated, if they did. Raises
+    `BadRequest` and `PayloadTooLarge`.
     """
     if len(content) > bounds.largest:
         kib = bounds.largest >> 10
@@ -101,6 +96,10 @@ _FIELDS: Final = ("logo_url", "primary_color", *_OF_LOOK, "help_url", "privacy_u
 
 
 class OrganizationLook(Frozen):
+    """The stored branding: the logo, which Postern fetches from its URL and stores, the color, and the links in the footer of the
+    organization's pages.
+    """
+
     logo_url: str | None
     primary_color: str | None
     help_url: str | None = None

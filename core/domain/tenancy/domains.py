@@ -1,10 +1,4 @@
-"""Mail domains of organizations: the proof, and the route of their people.
-
-The domain of an organization, and the proof of its ownership: a text that only the owner of the domain can publish there.
-
-Domain routes: an organization proves that it owns a mail domain. It says where the people of this domain sign in, and whether they
-become its members by signing in. Until the domain is proved, its route does nothing.
-"""
+"""Email domains of organizations: their verification, and the sign-in of their users."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -41,7 +35,9 @@ _LONGEST: Final = 253 - len(_RECORD) - 1
 
 
 class Domain(Frozen, kw_only=True):
-    """A domain and its proof. `misses` counts the latest checks in a row without a proof."""
+    """A domain and its verification: a text that only the owner of the domain can publish there. `misses` counts the latest checks in a row
+    that did not find it.
+    """
 
     id: DomainId
     organization: OrganizationId
@@ -119,8 +115,9 @@ class JoinPolicy(StrEnum):
 
 
 class DomainRoute(Domain, kw_only=True):
-    """`shared_provider` is a provider that all organizations use, `own_provider` one of the organization's own; at most
-    one of them is set.
+    """How users of an email domain sign in, and whether they become members by signing in. Until the domain is verified, its route does
+    nothing. `shared_provider` is a provider that all organizations use, `own_provider` one of the organization's own; at most one of them
+    is set.
     """
 
     shared_provider: Provider | None = None

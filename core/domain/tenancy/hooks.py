@@ -1,8 +1,4 @@
-"""Hooks: an address of an organization, or of the installation, that is asked before a sign-in. A hook only makes a sign-in stricter.
-
-A hook begins in shadow: it is asked, what it says is recorded, and nothing counts. Each change puts it back there. An owner lets it count,
-once they have seen for a while what it would do.
-"""
+"""Hooks: a URL of an organization, or of the installation, that Postern calls before a sign-in completes."""
 
 import json
 from collections.abc import Mapping
@@ -76,6 +72,10 @@ class HookDraft(Frozen, kw_only=True):
 
 
 class Hook(HookDraft, kw_only=True):
+    """A hook can only make a sign-in stricter. It begins in report-only mode: it is called, its decisions are recorded, and none is
+    enforced. Each change sets it back to report-only. An owner enforces it, after they have seen for a while what it would do.
+    """
+
     id: HookId
     organization: OrganizationId | None
     """None for the installation's."""

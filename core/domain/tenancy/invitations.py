@@ -1,8 +1,4 @@
-"""Invitations: an organization asks somebody by e-mail to become a member in a certain role. An invitation is pending until it is accepted,
-declined or cancelled, or until a week has passed. After that it is closed for good.
-
-The tokens in a person's own list of invitations. They are signed, and not stored.
-"""
+"""Invitations of users to become a member of an organization, by email or in the user's own list."""
 
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -59,8 +55,9 @@ _CLOSED: Final = {
 
 
 class Invitation(Frozen, kw_only=True):
-    """`role` is the role's slug. `role_id` names the role if it is one of the organization's own. `invited_by` is None when the inviter's
-    account is gone.
+    """An organization invites someone by email to become a member in a certain role. An invitation is pending until it is accepted,
+    declined or cancelled, or until a week has passed. After that it is closed for good. `role` is the role's slug. `role_id` names the role
+    if it is one of the organization's own. `invited_by` is None when the inviter's account is gone.
     """
 
     id: InvitationId
@@ -346,8 +343,8 @@ LISTED_TOKEN_LIFETIME: Final = timedelta(minutes=15)
 
 
 class ListedToken(Frozen):
-    """The content of such a token. It is for this invitation and this person, and works as long as their session lives, until `expires_at`.
-    `impersonator` is None when no impersonator asked for it.
+    """The content of a token in a user's own list of invitations. It is signed, and not stored. It is for this invitation and this user,
+    and works as long as their session lives, until `expires_at`. `impersonator` is None when no impersonator asked for it.
     """
 
     invitation: InvitationId

@@ -1,9 +1,4 @@
-"""The mail server of an organization, and the fallback while this server fails.
-
-The organization's mails are those that it sends: invitations, and our mails to its owners about its settings. Mails about a person's
-account are not among them, whatever organization's name they show. Their links open the account, which other organizations may use as well,
-and the operator of a mail server can read the mails.
-"""
+"""The mail server of an organization, and the fallback while this server fails."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -71,9 +66,13 @@ class MailServer(MailServerSettings, kw_only=True):
 
 
 class OrganizationMail(Frozen):
-    """Which server sends a mail is decided when it leaves, so the job has both forms. `mail` may leave through either server.
-    `by_own_server` says the same in own words of the organization, which nobody has said yes to: it never leaves through the
-    installation's server.
+    """A mail that an organization sends: an invitation, or our mail to its owners about its settings. Mails about a user's account are not
+    among them, whatever organization's name they show. Their links open the account, which other organizations may use as well, and the
+    operator of a mail server can read the mails.
+
+    Which server sends a mail is decided when it leaves, so the job has both forms. `mail` may leave through either server. `by_own_server`
+    is the same mail in custom texts of the organization, which no platform owner has approved: it never leaves through the installation's
+    server.
     """
 
     mail: Mail

@@ -1,15 +1,4 @@
-"""Keys of programs: management keys, what all kinds of machine keys share, and tokens with a key's rights.
-
-Management keys: with such a key, a program manages an organization, or the platform, without a person.
-
-A key never does more than its capabilities say. Until an owner adopts it, it also does no more than its maker may do at that moment.
-
-Machine keys: a program shows such a key to act without a person. Services have API keys, and directories have SCIM tokens. Each kind
-says to whom a key belongs and what its holder may do. All of them are made, named, found and marked as used in one way.
-
-Tokens with the rights of a management key, for workloads that have no secret. Such a token lives for fifteen minutes, and never longer
-than its key, and than the trusted issuer by which it was given.
-"""
+"""Management API keys: their capabilities, what all machine keys share, and the access tokens with a key's rights."""
 
 import hmac
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -63,7 +52,10 @@ Word = TypeVar("Word", Capability, PlatformCapability)
 
 
 class ManagementKey(Frozen, kw_only=True):
-    """The stored data of a key. The key itself is only in the answer that creates it. `prefix` is its beginning."""
+    """The stored data of a management API key, with which a script manages an organization, or the platform, without a user. The key never
+    does more than its capabilities allow. Until an owner adopts it, it also does no more than its creator may do at that time. The key
+    itself is only in the response that creates it. `prefix` is its beginning.
+    """
 
     id: ManagementKeyId
     organization: OrganizationId | None
@@ -246,7 +238,10 @@ Holder = TypeVar("Holder")
 
 
 class NewMachineKey(Frozen, Generic[Key]):
-    """A new key, at the only moment at which its text is known. `key` is the stored part."""
+    """A new machine key, at the only time when its text is known. `key` is the stored part. A client presents such a key to act without a
+    user. Applications have API keys, and directories have SCIM tokens. Each kind states to whom a key belongs and what its holder may do.
+    All of them are created, named, found and marked as used in one way.
+    """
 
     key: Key
     text: Token
@@ -296,7 +291,10 @@ _AUDIENCE: Final = "management"
 
 
 class KeyToken(Frozen):
-    """What such a token claims. None of it counts before the database has confirmed it."""
+    """The claims of an access token with the rights of a management API key, for workloads that have no secret. Such a token lives for
+    fifteen minutes, and never longer than its key, and than the trusted issuer by which it was issued. No claim counts before the database
+    has confirmed it.
+    """
 
     key: ManagementKeyId
     rule: TrustedIssuerId

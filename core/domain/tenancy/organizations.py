@@ -1,10 +1,4 @@
-"""Organizations, the tenants: their names, their states, and who may move them from one state to the next.
-
-Metadata: an object that applications keep with an organization, a service or a user of a service. Postern only keeps it. No token has
-it, and only those who may change it see it.
-
-Access, explained: the actions that a person may take in an organization, and the relations that allow them.
-"""
+"""Organizations, the tenants: their names, states and metadata, and what a user may do in one."""
 
 import json
 import re
@@ -35,7 +29,10 @@ Metadata = Mapping[str, Json]
 
 
 def checked_metadata(given: Metadata) -> Metadata:
-    """Raises `BadRequest` for an object that is too large, or nested too deeply."""
+    """Validates metadata: a JSON object that applications store with an organization, an application or a user of an application. Postern
+    only stores it. No token contains it, and only those who may change it see it. Raises `BadRequest` for an object that is too large, or
+    nested too deeply.
+    """
     if _is_far_too_large(given):
         # Its depth and its size in bytes would take longer to find out than the request may.
         raise BadRequest(
@@ -255,7 +252,9 @@ class Related(Frozen):
 
 
 class Accessor(Frozen):
-    """A person, an organization, and the relations between them. `role` is empty for people who are not members."""
+    """Explains access: a user, an organization, the relations between them, and the actions that they allow. `role` is empty for users who
+    are not members.
+    """
 
     email: Email
     is_active: bool

@@ -1,12 +1,4 @@
-"""Set-up links: with such a link, somebody without an account sets up domain, connection, SCIM or SIEM of one organization.
-
-A link does no more than its maker may do at that moment. It makes drafts, and has no hold on what is active.
-
-Drafts of a set-up link: what somebody has set up with the link. A draft has no effect until it is active, and then the link has no hold
-on it any more.
-
-The directories that people choose from when they set a connection up, and where each says who a person is.
-"""
+"""Setup links, with which someone without an account configures a domain, a connection, SCIM or SIEM of an organization."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -71,7 +63,9 @@ class SetupLinkState(StrEnum):
 
 
 class SetupLink(Frozen, kw_only=True):
-    """The stored data of a link. The token is only in the answer that makes the link, and in its mail. `prefix` is its beginning."""
+    """The stored data of a setup link. The link does no more than its creator may do at that time. It creates drafts, and cannot change
+    what is active. The token is only in the response that creates the link, and in its mail. `prefix` is its beginning.
+    """
 
     id: SetupLinkId
     organization: OrganizationId
@@ -251,7 +245,9 @@ class SetupDraftState(StrEnum):
 
 
 class SetupDraft(Frozen, kw_only=True):
-    """`subject` is what people call the draft by: the domain, the receiver's host, the name of the connection or of the directory."""
+    """What someone has configured with a setup link. A draft has no effect until it is active, and then the link cannot change it any more.
+    `subject` is what people call the draft by: the domain, the receiver's host, the name of the connection or of the directory.
+    """
 
     id: SetupDraftId
     link: SetupLinkId
@@ -358,7 +354,9 @@ _NAME_ID_FOR_PEOPLE: Final = "NameID"
 
 
 class DirectoryProduct(StrEnum):
-    """The directories with a preset, and any other."""
+    """The identity providers that users choose from when they set a connection up: those with a preset for the attribute mapping, and any
+    other.
+    """
 
     ENTRA_ID = "entra_id"
     OKTA = "okta"

@@ -1,13 +1,4 @@
-"""SIEM: the receivers of an organization, and the data that they get.
-
-SIEM configurations: the receiver of an organization's audit log and sign-ins, the form of the data, and the credentials.
-
-The data for a SIEM, in the form of each provider: numbered entries in a chain that anybody can verify without a key of ours.
-
-The digest of each entry covers the entry before, and the end of each batch is signed. The chain does not cover the part of an entry that
-may be forgotten, but a commitment to this part, a salted digest. So the part may be missing, and the chain still holds.
-`docs/guides/verify-audit-offline.md` tells how to verify it.
-"""
+"""SIEM exports of an organization: the receiver, and the entries that it gets in a verifiable hash chain."""
 
 import json
 import re
@@ -94,7 +85,9 @@ class SiemCredentials(Frozen):
 
 
 class SiemConfiguration(Frozen, kw_only=True):
-    """The configuration's id names the export. The chains of an export begin with its first entry."""
+    """The receiver of an organization's audit log and sign-ins, and the format of the data. The configuration's ID names the export. The
+    chains of an export begin with its first entry.
+    """
 
     id: SiemId
     organization: OrganizationId
@@ -309,7 +302,11 @@ def head_claims(export: ExportIdentity, stream: Stream, end: Cursor, now: dateti
 
 
 class Batch:
-    """Entries that are sent together, in order."""
+    """Entries that are sent together, in order, in the format of the receiver. They are numbered in a chain that anyone can verify without
+    a key of ours: the digest of each entry covers the entry before, and the end of each batch is signed. The chain does not cover the part
+    of an entry that may be erased, but a commitment to this part, a salted digest. So the part may be missing, and the chain still holds.
+    `docs/guides/verify-audit-offline.md` describes how to verify it.
+    """
 
     def __init__(self, provider: SiemProvider, export: ExportIdentity, stream: Stream, after: Cursor, now: datetime) -> None:
         self._provider = provider

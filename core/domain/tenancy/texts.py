@@ -1,13 +1,4 @@
-"""What an organization says in its own words: texts, mails to look at first, notices, and its languages.
-
-Own texts of an organization, or of the installation: what is kept of them, and how they change.
-
-Mails that people look at before others get them: in their own words, with their own values, and with a link that does nothing.
-
-From when until when an organization's own notice stands above the sign-in. What it says is one of its own texts.
-
-The languages that an organization speaks on its pages and in its mails, the first one first.
-"""
+"""Custom texts of an organization, the preview of its mails, its notice above the sign-in, and its languages."""
 
 import json
 from collections import Counter
@@ -32,7 +23,7 @@ MOST_NAMED: Final = 20
 
 
 class KeptText(Frozen, kw_only=True):
-    """A text as it is stored. `key` and `language` may be of another release: such a text is shown nowhere, and can be taken back."""
+    """A custom text as it is stored. `key` and `language` may be of another release: such a text is shown nowhere, and can be removed."""
 
     id: OwnTextId
     organization: OrganizationId | None
@@ -257,7 +248,9 @@ def require_mail(name: str) -> str:
 
 
 def values_of(name: str, reader: str, link: str, now: datetime) -> dict[str, str | datetime]:
-    """What stands in the placeholders. The reader is the person who looks, also where the mail names somebody who has invited."""
+    """Returns the values of the placeholders in a preview: a mail in the organization's own words, with its own values, and with a link
+    that does nothing. The reader is the user who looks, also where the mail names an inviter.
+    """
     match name:
         case "invitation":
             return {"link": link, "inviter": reader, "until": now + _OPEN_FOR, "application": "", "application_logo": ""}
@@ -268,6 +261,8 @@ def values_of(name: str, reader: str, link: str, now: datetime) -> dict[str, str
 
 
 class NoticeTimes(Frozen):
+    """From when until when an organization's notice is shown above the sign-in. Its text is one of the custom texts."""
+
     begins_at: datetime | None = None
     """None: from the moment that there is a text."""
     ends_at: datetime | None = None
@@ -318,6 +313,8 @@ MOST_LANGUAGES: Final = len(Language)
 
 
 class SpokenLanguages(Frozen):
+    """The languages of an organization's pages and mails, the first one first."""
+
     languages: tuple[Language, ...] = ()
     """None: all of ours, and English to a reader of none of them."""
 

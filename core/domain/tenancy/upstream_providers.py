@@ -1,11 +1,4 @@
-"""Upstream providers of an organization's own: any provider that speaks OpenID Connect, with the organization's client there, SAML, or
-LDAP. A provider is known by its issuer.
-
-OAuth credentials: an organization's own client at an upstream provider. It replaces the installation's client in the
-organization's sign-ins.
-
-What the daily look at a connection changes, and the events that tell it.
-"""
+"""An organization's enterprise connections by OpenID Connect, SAML or LDAP, and its own OAuth clients at the social providers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -45,7 +38,9 @@ LONGEST_OAUTH_CREDENTIAL: Final = 500
 
 
 class OAuthCredentials(Frozen, kw_only=True):
-    """The credentials without the secret, which is opened only for use."""
+    """An organization's own client at a social provider. It replaces the installation's client in the organization's sign-ins. The secret
+    is not part of it; it is opened only for use.
+    """
 
     id: OAuthCredentialId
     organization: OrganizationId
@@ -110,7 +105,7 @@ NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Upkeep(Frozen, kw_only=True):
-    """What Postern has found out by itself about a provider."""
+    """What the daily check of a connection has found out about the identity provider."""
 
     read_at: datetime | None = None
     """When its metadata were last read and understood."""
@@ -130,7 +125,9 @@ MOST_SUCCEEDED: Final = 100
 
 
 class UpstreamProvider(Frozen, kw_only=True):
-    """The provider without the client's secret and without our private keys, which are opened only for use."""
+    """An enterprise connection: any identity provider that speaks OpenID Connect, with the organization's client there, SAML, or LDAP. It
+    is known by its issuer. The client's secret and our private keys are not part of it; they are opened only for use.
+    """
 
     id: UpstreamProviderId
     organization: OrganizationId

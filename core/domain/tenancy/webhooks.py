@@ -1,10 +1,4 @@
-"""Webhooks: an organization's address for events, the events that it wants, and the secret that proves that they come from us.
-
-Deliveries to webhooks: one event on its way to one webhook. The content, the signature, and the times of the attempts.
-
-The signature is that of Standard Webhooks (https://www.standardwebhooks.com). A second signature in hex is for receivers that do not know
-this standard.
-"""
+"""Webhooks: their URL, events and secret, and the deliveries to them."""
 
 import hmac
 import json
@@ -191,7 +185,7 @@ class Happened(Frozen, kw_only=True):
 
 
 class Delivery(Frozen, kw_only=True):
-    """A delivery, as its organization sees it. `attempts` counts the attempts that have ended."""
+    """One event on its way to one webhook, as the organization sees it. `attempts` counts the attempts that have ended."""
 
     id: WebhookDeliveryId
     webhook: WebhookId
@@ -238,7 +232,9 @@ def headers_of(delivery: UUID, happened: Happened, body: bytes, secrets: Sequenc
 
 
 def signature_headers(id: UUID, body: bytes, secrets: Sequence[Secret], now: datetime) -> Mapping[str, str]:  # noqa: A002 - their word
-    """The headers of Standard Webhooks. `secrets` as above."""
+    """Returns the headers of Standard Webhooks (https://www.standardwebhooks.com). A second signature in hex is for receivers that do not
+    know this standard. `secrets` has the current secret first, then the previous one while it still signs.
+    """
     seconds = str(int(now.timestamp()))
     signed = f"{id}.{seconds}.".encode() + body
     signatures = [b64encode(hmac.digest(key_of(secret), signed, sha256)).decode() for secret in secrets]

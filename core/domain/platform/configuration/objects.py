@@ -1,9 +1,4 @@
-"""Objects of configuration documents: their places and their marks.
-
-Places of a configuration document: each names one object by slugs and names, never by an id.
-
-Marks: an object that a configuration document manages has one. It says which document, since when, and by whom.
-"""
+"""Objects of configuration files: their paths, and the marks that show which file manages them."""
 
 import json
 from collections.abc import Mapping
@@ -38,8 +33,8 @@ _IN_DOCUMENTS: Final = {
 
 
 class ObjectPlace(NamedTuple):
-    """The place of one object. Installation-wide objects have no organization; objects outside a service have no service. An object that
-    is alone of its kind has no name.
+    """The path of one object in a configuration file, by slugs and names, never by an ID. Installation-wide objects have no organization;
+    objects outside an application have no service. An object that is alone of its kind has no name.
     """
 
     organization: str
@@ -88,6 +83,8 @@ def pointer(steps: tuple[str, ...]) -> str:
 
 
 class ManagedMark(Frozen, kw_only=True):
+    """Marks an object that a configuration file manages: which file, since when, and by whom."""
+
     place: ObjectPlace
     id: str
     """The value by which endpoints name the object. Empty for an object that is alone of its kind."""

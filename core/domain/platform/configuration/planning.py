@@ -1,14 +1,4 @@
-"""Configuration documents before they are applied: plans and proposals.
-
-The plan of a configuration document: the changes that lead from what is to what the document wants, in an order that works.
-
-A plan is a pure function. The order of a document's entries makes no difference. A plan for what is already there is empty, except that it
-sets each secret anew that the document gives.
-
-Proposals: a program plans a configuration document, and an owner applies exactly that plan by one press on a page of the console.
-
-A proposal gives no right. Whoever made it could plan the document, and the owner who applies it could have set everything by hand.
-"""
+"""Plans the changes that a configuration file leads to, and the proposals of such plans."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -150,6 +140,8 @@ class Problem(Frozen):
 
 
 class DocumentPlan(Frozen):
+    """The changes that lead from the present state to the wanted one, in an order that works."""
+
     changes: tuple[Change, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -193,6 +185,9 @@ def reached_limits(changes: Sequence[Change], present: Mapping[ObjectPlace, Pres
 def plan(rules: Sequence[KindRules], present: Mapping[ObjectPlace, Present], wanted: WantedConfiguration) -> DocumentPlan:
     """`rules` are in the order in which objects are made. Objects are ended in the reverse order, after everything else in their
     organization: by then nothing names them any more.
+
+    A plan is a pure function. The order of a file's entries makes no difference. A plan for what is already there is empty, except that it
+    sets each secret again that the file gives.
     """
     by_name = {one.name: one for one in rules}
     rank = {one.name: at for at, one in enumerate(rules)}
@@ -334,7 +329,10 @@ class ProposalState(StrEnum):
 
 
 class Proposal(Frozen, kw_only=True):
-    """The stored data of a proposal, without the document."""
+    """The stored data of a proposal, without the configuration file: a script plans the file, and an owner applies exactly that plan by one
+    press on a page of the console. A proposal grants no right. Whoever made it could plan the file, and the owner who applies it could have
+    set everything by hand.
+    """
 
     id: ProposalId
     organization: OrganizationId

@@ -1,9 +1,4 @@
-"""What comes from Auth0: users, clients, roles and connections.
-
-Auth0's users: the bulk export, the file of password hashes that its support gives out, and the form of its bulk import.
-
-Clients, roles and connections of an Auth0 tenant as a0deploy writes them down, as a configuration document can hold them.
-"""
+"""Imports from Auth0: users, clients, roles and connections."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -43,7 +38,9 @@ def hash_key(content: Json) -> str:
 
 
 def person(content: Json, place: str, hashed: Json = None) -> ImportedPerson:
-    """`hashed` is the person's line in the file of hashes. Raises `LeftOut`."""
+    """Reads a user of the bulk export, with the file of password hashes that Auth0's support provides, or of the format of its bulk import.
+    `hashed` is the user's line in the file of hashes. Raises `LeftOut`.
+    """
     if not isinstance(content, Mapping):
         raise LeftOut("the entry is no object")
     if "passwordHash" in content and "user_id" not in content:
@@ -158,7 +155,9 @@ _SOCIAL: Final = frozenset({"google-oauth2", "github", "windowslive"})
 
 
 def foreign_parts(tenant: Mapping[str, Json]) -> ForeignParts:
-    """`tenant` is the content of a0deploy's tenant.yaml, or the same put together of a folder."""
+    """Reads clients, roles and connections of an Auth0 tenant as the Deploy CLI exports them, as a configuration file can hold them.
+    `tenant` is the content of its tenant.yaml, or the same put together of a folder.
+    """
     record = SourceRecord(tenant, Notes())
     clients = [one for one in _records(record, "clients") if one.text("name") not in _BUILT_IN and not one.flag("global")]
     return ForeignParts(

@@ -1,8 +1,4 @@
-"""Clients and groups of another system as a configuration document for one organization: somebody reads it, and then applies it. Comments
-in the document hold what cannot be said here.
-
-Redirect addresses of another system's client: the ones that a service may have, and the others with the reason why it may not.
-"""
+"""Converts clients and groups of another system to a configuration file for one organization."""
 
 import json
 import re
@@ -28,6 +24,8 @@ class LostAddress(Frozen):
 
 
 class Addresses(Frozen):
+    """Redirect URIs of another system's client: the ones that an application may have, and the others with the reason why it may not."""
+
     kept: Sequence[str] = ()
     lost: Sequence[LostAddress] = ()
     takes_any_port: bool = False
@@ -126,7 +124,9 @@ def slug_of(text: str) -> str:
 
 
 def document(organization: str, parts: ForeignParts) -> Iterator[str]:
-    """The lines of the document. Its texts are written as JSON writes them, which YAML reads alike."""
+    """Returns the lines of the configuration file: an administrator reads it, and then applies it. Its comments contain what cannot be
+    configured here. Its texts are written as JSON writes them, which YAML reads alike.
+    """
     yield f"# Made of clients of {parts.system}. Read it, then: postern config plan FILE"
     yield "# Client ids and secrets are new ones: postern service secret, postern service client-id"
     for one in parts.remarks:

@@ -1,8 +1,4 @@
-"""What becomes of a person of another system: a new account, a tie of an account that is there, or nothing.
-
-An account that is there gets ties that list it, and nothing else: neither a credential nor a way in, no profile, no verification. Whoever
-hands in a file could otherwise write themselves into the account of anybody whose address they know.
-"""
+"""Decides what an import does with a user of another system: a new account, a membership of an existing account, or nothing."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
@@ -142,7 +138,12 @@ class ListedTie(Frozen, kw_only=True):
 
 
 class Decision(Frozen, kw_only=True):
-    """`account` is what is made, and `listing` what ties it to the organization. Neither stands there for a person who was left out."""
+    """What an import does with one user. `account` is what is created, and `listing` the tie to the organization; a user who is skipped has
+    neither.
+
+    An existing account gets unconfirmed ties, and nothing else: neither a credential nor an authenticator, no profile, no verification.
+    Whoever provides a file could otherwise write themselves into the account of anyone whose email address they know.
+    """
 
     digest: bytes
     person: ImportedPerson

@@ -1,7 +1,4 @@
-"""Clients, roles and groups of a Keycloak realm, as a configuration document can hold them.
-
-Mappers of a Keycloak client: what each told the application, and what tells it here.
-"""
+"""Converts clients, roles and groups of a Keycloak realm to a configuration file."""
 
 import json
 import re
@@ -55,7 +52,9 @@ _LONGEST_NAME: Final = 60
 
 
 def advice(mappers: Sequence[SourceRecord]) -> Iterator[str]:
-    """A sentence for each thing to do, with the names of the mappers that it is about."""
+    """Returns a sentence for each thing to do about a client's protocol mappers: what each disclosed to the application, and what discloses
+    it here.
+    """
     named: dict[str, list[str]] = {}
     for one in mappers:
         named.setdefault(_todo(one), []).append(f'"{shown(one.text("name") or one.text("protocolMapper") or "?", _LONGEST_NAME)}"')

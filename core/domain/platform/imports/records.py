@@ -1,9 +1,4 @@
-"""People of another system: their records, and what is read from one.
-
-Reads one record of another system, whatever types its values have. What cannot be taken becomes a note, and the rest is taken.
-
-A person as another system had them. Nothing here has been checked against this installation yet.
-"""
+"""Reads users of another system from the records of an export."""
 
 import re
 from base64 import b32decode, b32encode, b64decode, urlsafe_b64decode
@@ -56,6 +51,8 @@ class ImportedIdentity(Frozen):
 
 
 class ImportedPerson(Frozen, kw_only=True):
+    """A user as another system had them. Nothing here has been checked against this installation yet."""
+
     place: str
     """Where in the file the person stands, in words."""
     id: str
@@ -121,7 +118,9 @@ class Notes:
 
 
 class SourceRecord:
-    """An object of the file. Every value is what its reader asks for, or left out with a note."""
+    """One record of the export, whatever types its values have. Every value is what its reader asks for, or left out with a note, and the
+    rest is imported.
+    """
 
     def __init__(self, content: Mapping[str, Json], notes: Notes) -> None:
         self.content = content

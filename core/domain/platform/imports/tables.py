@@ -1,9 +1,4 @@
-"""Files of people: tables, and names for files that are something else.
-
-Tables (CSV): which column is what, and the person of one row.
-
-Names a file by its beginning, for whoever has given the wrong one.
-"""
+"""Reads users from CSV files, and recognizes files that are something else."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -53,7 +48,7 @@ _BETWEEN: Final = ";"
 
 
 class TableMap(Frozen):
-    """The columns by what they mean."""
+    """The columns of a CSV file by their meaning."""
 
     columns: Mapping[str, str]
     unread: tuple[str, ...] = ()
@@ -166,7 +161,9 @@ _TEXTS: Final[Sequence[tuple[str, str]]] = (
 
 
 def named_kind(beginning: bytes) -> str:
-    """A phrase, such as "a realm export of Keycloak"; empty for an empty file."""
+    """Recognizes a file by its beginning, for a user who has chosen the wrong one. Returns a phrase, such as "a realm export of Keycloak";
+    empty for an empty file.
+    """
     for mark, phrase in _BINARY:
         if beginning.startswith(mark):
             return phrase
