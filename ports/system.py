@@ -1,11 +1,4 @@
-"""What nearly every use case takes from the machine: the time, new ids and new secrets.
-
-The time: always UTC, with its time zone.
-
-Marks of when a session or an API key was last used. Requests leave them without waiting; an actor writes them down.
-
-The shared half of a rate limit: the bucket that all processes draw from.
-"""
+"""What nearly every use case takes from the system: the time, new IDs and secrets, usage markers and rate limits."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,7 +11,10 @@ from core.frozen import Frozen
 
 
 class Clock(Protocol):
-    """The system has one, and tests have one that they set."""
+    """The time, always UTC, with its time zone.
+
+    The system has one, and tests have one that they set.
+    """
 
     def now(self) -> datetime: ...
 
@@ -71,7 +67,9 @@ Seen_contra = TypeVar("Seen_contra", contravariant=True)
 
 
 class Presence(Protocol[Seen_contra]):
-    """Requests call it: it never waits and never fails. A full buffer drops the mark and counts the drop. An actor implements it."""
+    """Takes the time when a session or an API key was last used. Requests call it: it never waits and never fails. A full buffer drops the
+    marker and counts the drop. An actor implements it, and writes the markers down.
+    """
 
     def seen(self, one: Seen_contra, at: datetime) -> None: ...
 
@@ -84,7 +82,10 @@ class PresenceStore(Protocol[Seen]):
 
 
 class SharedBuckets(Protocol):
-    """Where an operator turns rate limits off, buckets without a limit do."""
+    """The shared stage of a rate limit: the buckets that all processes draw from.
+
+    Where an operator turns rate limits off, buckets without a limit do.
+    """
 
     async def take(self, limit: RateLimit, key: str) -> float:
         """Take one token in one round trip. However many callers ask at once, the bucket gives no more tokens than it holds. Returns the

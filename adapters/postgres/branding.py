@@ -1,8 +1,4 @@
-"""The looks and own texts of organizations, as pages and mails show them.
-
-Own texts of organizations, from PostgreSQL. They are looked up by their digest, and what has a digest never changes: so a process keeps
-the texts that it has read, and pages and mails of an organization whose texts are kept ask for nothing.
-"""
+"""Branding and custom texts of organizations, as pages and mails show them."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +28,9 @@ _DIGEST: Final = names_of(Dress).index("texts_digest")
 class KeptTexts:
     """The texts that were shown last, up to a number of bytes. A page holds the texts that it shows, so it does not matter to the page
     whether they are kept.
+
+    Caches custom texts by their digest. What has a digest never changes, so a process keeps the texts that it has read, and pages and mails
+    of an organization whose texts are cached cost no statement.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:

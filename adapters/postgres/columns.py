@@ -1,24 +1,4 @@
-"""Columns of tables and fields of the domain: how values are stored, and how rows are read.
-
-Text, JSON and network addresses in a form that PostgreSQL can store. Storing a text must never fail because of characters that a person
-typed or another server sent.
-
-Arrays as text in PostgreSQL's own form. A list would cost more time on the event loop's thread, because psycopg converts each element of
-a list separately.
-
-What the columns of a table have to do with the fields of a thing of the domain. A declaration says it once:
-
-    SERVICE = Columns(Service, "services", named={"organization": "org_id"}, texts=("name",), prefix="service_")
-
-    ask(SERVICE.row, f"select {SERVICE.names} from services where id = %(id)s", …)
-    tell(f"update services set {SERVICE.changes('id', 'created_at')} where id = %(id)s", SERVICE.values(service))
-
-A field that is named neither in `named` nor in `apart` has a column of its own name. How a value is read and written follows from the type
-of the field. A type that does not say it, and a name that leads nowhere, stop the import.
-`tests/adapters/postgres/declarations/test_columns.py` compares every declaration with the tables.
-
-Look-ups of every request take their columns in their order, by `ask_in_order`, and have no declaration.
-"""
+"""Maps columns of tables to fields of the domain: how values are stored, and how rows are read."""
 
 import ipaddress
 import math
@@ -44,7 +24,10 @@ Item = TypeVar("Item")
 
 
 def storable(value: Json) -> Json:
-    """The value, with replacements for everything that jsonb refuses."""
+    """The value, with replacements for everything that jsonb refuses.
+
+    Storing a text must never fail because of characters that a user typed or another server sent.
+    """
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, float):
@@ -79,7 +62,11 @@ def storable_address(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6
 
 
 def array(words: Iterable[str]) -> str:
-    """An array of words that need no quotes: numbers, times, ids, hexadecimal digits. The statement casts the array to its type."""
+    """An array of words that need no quotes: numbers, times, ids, hexadecimal digits. The statement casts the array to its type.
+
+    The text is in PostgreSQL's own form. A list would cost more time on the event loop's thread, because psycopg converts each element of a
+    list separately.
+    """
     return "{" + ",".join(words) + "}"
 
 
@@ -127,6 +114,20 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Columns(Generic[Thing]):
+    """Maps the columns of a table to the fields of an object of the domain. A declaration states it once.
+
+        SERVICE = Columns(Service, "services", named={"organization": "org_id"}, texts=("name",), prefix="service_")
+
+        ask(SERVICE.row, f"select {SERVICE.names} from services where id = %(id)s", …)
+        tell(f"update services set {SERVICE.changes('id', 'created_at')} where id = %(id)s", SERVICE.values(service))
+
+    A field that is named neither in `named` nor in `apart` has a column of its own name. How a value is read and written follows from the
+    type of the field. A type that does not tell it, and a name that leads nowhere, stop the import.
+    `tests/adapters/postgres/declarations/test_columns.py` compares every declaration with the tables.
+
+    Look-ups of every request take their columns in their order, by `ask_in_order`, and have no declaration.
+    """
+
     def __init__(
         self,
         thing: type[Thing],

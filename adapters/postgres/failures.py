@@ -1,8 +1,4 @@
-"""Translates what the driver and the pool raise into the refusals of the domain, in one place.
-
-Only a failure that passes by itself becomes a refusal: too few connections, a server that is away, a conflict between transactions. A
-violated constraint or a wrong statement is our bug, and its exception stays unchanged.
-"""
+"""Translates errors of the driver and the pool into refusals of the domain."""
 
 from types import TracebackType
 from typing import Final
@@ -32,7 +28,11 @@ _LEAVING: Final = frozenset({"57P01", "57P02"})
 
 
 class translated:  # noqa: N801 - it reads as a statement: `with translated():`
-    """A context manager around each use of the pool. Raises `Overloaded` or `Unavailable`; other exceptions pass unchanged."""
+    """A context manager around each use of the pool. Raises `Overloaded` or `Unavailable`; other exceptions pass unchanged.
+
+    Only a transient failure becomes a refusal: too few connections, a server that is away, a conflict between transactions. A violated
+    constraint or a wrong statement is our bug, and its exception stays unchanged.
+    """
 
     __slots__ = ()
 

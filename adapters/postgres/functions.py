@@ -1,14 +1,4 @@
-"""Functions of the schema that stores call, made of the parts that statements share.
-
-A statement sets up all of its parts at each run, used or not. A function of small statements runs the parts that a call needs. It is a last
-resort, for the few statements that are long and that many requests need (docs/decisions/0229).
-
-The body stands in Python beside the store that calls it, and `python -m ops.written.functions` writes the function into the file of views
-and functions. So a rule stands in one place for statements and functions, and a test finds a change that nobody has written into the file.
-
-A part names its parameters as in a statement, `%(at)s`. A part reads `users.id` or `services.is_agent` from a table of this name, or from a
-variable of this name where the small statement has no such table.
-"""
+"""Functions of the schema that stores call, made of the parts that statements share."""
 
 import re
 from collections.abc import Container, Iterable, Mapping
@@ -25,6 +15,16 @@ _FUNCTION: Final = re.compile(r"(?:^--[^\n]*\n)*^create or replace function (?P<
 
 
 class Function(NamedTuple):
+    """A statement sets up all of its parts at each run, used or not. A function of small statements runs the parts that a call needs. It is
+    a last resort, for the few statements that are long and that many requests need (docs/decisions/0229).
+
+    The body is in Python beside the store that calls it, and `python -m ops.written.functions` writes the function into the file of views
+    and functions. So statements and functions share one rule, and a test finds a change that is not in the file.
+
+    A part names its parameters as in a statement, `%(at)s`. A part reads `users.id` or `services.is_agent` from a table of this name, or
+    from a variable of this name where the small statement has no such table.
+    """
+
     name: LiteralString
     """It ends with the edition of the file in which the function last changed. A process of the release before goes on calling the older
     function, so a changed function has a new name.

@@ -1,17 +1,4 @@
-"""The job queue: rows that are claimed under a lease, by any number of workers in any number of processes, and the doorbell that wakes
-them.
-
-Claims whose answer got lost: the rows are leased, and nobody knows that it holds them.
-
-So a claim brings the id of its lease along. When its answer got lost, the next claim of the same work brings the same id again, and takes
-the rows that are leased under it already. Otherwise they would wait until the lease has run out: after a failover, each receiver of
-webhooks for a minute.
-
-The doorbell wakes tasks that wait for work of a kind: at once in this process, and through NOTIFY in the other processes.
-
-Commits that notify wait for each other, since PostgreSQL keeps one queue of notifications for the whole server. So no request notifies: it
-rings after its commit, and the doorbell tells the other processes of all rings of the last moment in a statement of its own.
-"""
+"""The job queue in PostgreSQL, and the doorbell that wakes its workers."""
 
 import json
 from collections import defaultdict
@@ -42,7 +29,12 @@ log = structlog.get_logger()
 
 
 class LostClaims:
-    """Of one queue in one process."""
+    """Claims whose response was lost: the rows are leased, and no process knows that it holds them. So a claim brings the ID of its lease
+    along. When its response was lost, the next claim of the same work brings the same ID again, and takes the rows that are leased under it
+    already. Otherwise they would wait until the lease has run out: after a failover, each receiver of webhooks for a minute.
+
+    Of one queue in one process.
+    """
 
     __slots__ = ("_ids",)
 
@@ -74,7 +66,12 @@ _LAST_WORDS: Final = 1.0
 
 
 class PostgresDoorbell:
-    """Implements `ports.jobs.Doorbell`. Without a pool it only listens."""
+    """Implements `ports.jobs.Doorbell`. Without a pool it only listens.
+
+    Wakes tasks that wait for work of a kind: at once in this process, and through NOTIFY in the other processes. Commits that notify wait
+    for each other, since PostgreSQL has one queue of notifications for the whole server. So no request notifies: it rings after its commit,
+    and the doorbell tells the other processes of all rings of the last moment in a statement of its own.
+    """
 
     def __init__(self, conninfo: str, pool: Pool | None = None, *, application_name: str = APPLICATION_NAME) -> None:
         self._listener = Listener(conninfo, self._notified, on_lost=_lost, application_name=application_name)
@@ -289,7 +286,10 @@ class _Claimed(Frozen):
 
 
 class PostgresJobQueue:
-    """Implements `ports.jobs.JobQueue`. Each call is one statement and one round trip."""
+    """Implements `ports.jobs.JobQueue`. Each call is one statement and one round trip.
+
+    Rows are claimed under a lease, by any number of workers in any number of processes.
+    """
 
     def __init__(self, pool: Pool, keyring: KeyRing) -> None:
         self._pool = pool

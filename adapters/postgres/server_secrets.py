@@ -1,10 +1,4 @@
-"""The installation's own secrets and signing keys. Callers pass and receive private keys sealed.
-
-Server secrets in PostgreSQL. The first use of a secret creates it, and the key ring seals it. After the first read, a process keeps the
-secret in memory.
-
-Signing keys in PostgreSQL. Callers pass and receive the private keys sealed.
-"""
+"""Server secrets and signing keys of the installation in PostgreSQL."""
 
 import os
 from collections.abc import Sequence
@@ -31,7 +25,10 @@ class _Row(Frozen):
 
 
 class PostgresServerSecrets:
-    """Implements `ports.crypto.ServerSecrets`."""
+    """Implements `ports.crypto.ServerSecrets`.
+
+    The first use of a secret creates it, and the key ring seals it. After the first read, a process keeps the secret in memory.
+    """
 
     def __init__(self, pool: Pool, keyring: KeyRing, clock: Clock) -> None:
         self._pool = pool
@@ -79,7 +76,10 @@ SIGNING_KEY: Final = Columns(SigningKey, "signing_keys")
 
 
 class SigningKeyRows(OnTransaction):
-    """Implements `ports.crypto.SigningKeyStore` in one transaction."""
+    """Implements `ports.crypto.SigningKeyStore` in one transaction.
+
+    Callers pass and receive the private keys sealed.
+    """
 
     async def hold(self) -> None:
         await self._transaction.hold(locks.SIGNING_KEYS)

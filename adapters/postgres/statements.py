@@ -1,15 +1,4 @@
-"""Statements, each with its span: single ones, and those of one transaction.
-
-Spans of statements. A span has the operation and the table, which are parts of the program's own text, and never a parameter.
-
-Single statements. Each statement takes a connection, is a transaction of its own, waits for the server once, and gives the connection
-back.
-
-Statements in one transaction, with as few waits for the server as possible. The stores of one unit of work write and read through it.
-
-`tell` queues a statement. `ask` waits for an answer, and receives the answers of all statements queued before. So the caller learns of an
-error in a queued statement only at the next `ask`, or at the commit.
-"""
+"""Runs SQL statements, single ones and those of one transaction, each with its span."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +34,10 @@ _SHARED: Final = "shared look-up"
 
 
 def statement_span(statement: str) -> TraceSpan | NoSpan:
-    """A span for a statement that is sent and answered within the block."""
+    """A span has the operation and the table, which are parts of the program's own text, and never a parameter.
+
+    A span for a statement that is sent and answered within the block.
+    """
     span = current_span.get()
     return NO_SPAN if span is None else span.child(_CLIENT, *_named(statement))
 
@@ -173,6 +165,8 @@ class Statements:
 
     With `Statements`, each `ask` is a separate transaction and one round trip. `tell`, `hold` and `ring` are parts of a larger change, so
     `Statements` refuses them. `ring_here` rings at once, for what the last `ask` has written.
+
+    Each statement takes a connection, is a transaction of its own, waits for the server once, and returns the connection.
     """
 
     def __init__(self, pool: Pool, ring_here: Callable[[str], None] = lambda _topic: None) -> None:
@@ -227,7 +221,12 @@ class TransactionOver(Exception):
 
 
 class Transaction:
-    """Raises `Unavailable` wherever the transaction waits and the database is away. Other database errors are bugs and pass unchanged."""
+    """Statements in one transaction, with as few waits for the server as possible. The stores of one unit of work write and read through
+    it. `tell` queues a statement. `ask` waits for a response, and receives the responses of all statements queued before. So the caller
+    learns of an error in a queued statement only at the next `ask`, or at the commit.
+
+    Raises `Unavailable` wherever the transaction waits and the database is away. Other database errors are bugs and pass unchanged.
+    """
 
     def __init__(self, connection: Connection, transaction: PipelinedTransaction) -> None:
         self._connection = connection

@@ -1,12 +1,4 @@
-"""The stores of what sends to receivers outside: webhooks, their deliveries, and SIEM; and the owners who get mails.
-
-The store of webhooks.
-
-The store of deliveries to webhooks.
-
-The store of SIEM configurations, and the queue of the entries that they send. The unit of claim is the configuration: one batch of an
-organization is on its way at a time, and organizations do not wait for each other.
-"""
+"""Stores of what an organization sends to external receivers: webhooks and their deliveries, SIEM exports, and mails to its owners."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -36,8 +28,10 @@ class Owner(Frozen):
 
 
 class WebhookStore(Protocol):
-    """Outside a unit of work, `list` and `find` are one statement and one round trip each. The other methods need a unit of work in
-    which the caller has already locked the organization. Only PostgreSQL implements `WebhookStore`.
+    """Stores webhooks.
+
+    Outside a unit of work, `list` and `find` are one statement and one round trip each. The other methods need a unit of work in which the
+    caller has already locked the organization. Only PostgreSQL implements `WebhookStore`.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
@@ -86,8 +80,10 @@ class ClaimedWebhook(ClaimedReceiver, kw_only=True):
 
 
 class WebhookDeliveryStore(Protocol):
-    """Outside a unit of work, `list` is two statements. The other methods need a unit of work in which the caller has already
-    locked the webhook. Only PostgreSQL implements `WebhookDeliveryStore`.
+    """Stores deliveries to webhooks.
+
+    Outside a unit of work, `list` is two statements. The other methods need a unit of work in which the caller has already locked the
+    webhook. Only PostgreSQL implements `WebhookDeliveryStore`.
     """
 
     async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery] | None:
@@ -139,8 +135,10 @@ class ExportTarget(Frozen):
 
 
 class SiemStore(Protocol):
-    """Outside a unit of work, `find` and `stored` are one statement and one round trip each. The other methods need a unit of
-    work in which the caller has already locked the organization. Only PostgreSQL implements `SiemStore`.
+    """Stores SIEM configurations.
+
+    Outside a unit of work, `find` and `stored` are one statement and one round trip each. The other methods need a unit of work in which
+    the caller has already locked the organization. Only PostgreSQL implements `SiemStore`.
     """
 
     async def find(self, organization: OrganizationId) -> ShownSiem | None: ...
@@ -165,7 +163,10 @@ class SiemStore(Protocol):
 
 
 class SiemQueue(Protocol):
-    """Each call is one statement. If a process dies, its claims are free again when their leases have run out. PostgreSQL implements it; a
+    """Queues the entries that SIEM configurations send. The unit of claim is the configuration: one batch of an organization is on its way
+    at a time, and organizations do not wait for each other.
+
+    Each call is one statement. If a process dies, its claims are free again when their leases have run out. PostgreSQL implements it; a
     broker could.
     """
 

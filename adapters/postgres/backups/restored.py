@@ -1,15 +1,4 @@
-"""What an operator looks at after a restore: what the database lacks, and the work that is held.
-
-Work that goes out of the house and waits in the database: held after a restore, and let go by an operator.
-
-Held work is due at one distant moment, `HELD_UNTIL`. Every claim asks for work that is due, so no actor takes held work, and no claim
-costs more because work can be held. A connection that sends people to an application is stopped instead. A hook in report-only mode is not
-asked. A webhook, a service that is told of sessions' ends and an export to a SIEM are held as a whole: what is added for them later waits,
-too. Mail that is queued later goes out, because people wait for it.
-
-What a database lacks, judged by itself: parts of the schema, and rows that other rows need. A restore that failed half-way leaves such
-gaps, and the server starts nevertheless.
-"""
+"""Checks a restored database for gaps, and pauses outgoing work until an operator releases it."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -101,7 +90,15 @@ async def held_kinds(conninfo: str) -> Sequence[OutgoingWork]:
 
 
 async def hold(conninfo: str, kinds: Collection[OutgoingWork]) -> None:
-    """Holds what waits. All of it or nothing. May be repeated."""
+    """Pauses the queued work that leaves this installation, such as mails and webhooks.
+
+    Paused work is due at one distant time, `HELD_UNTIL`. Every claim asks for work that is due, so no actor takes paused work, and no claim
+    costs more because work can be paused. A connection that provisions users to an application is stopped instead. A hook in report-only
+    mode is not called. A webhook, an application that gets logout tokens and a SIEM export are paused as a whole: what is added for them
+    later waits, too. Mail that is queued later goes out, because users wait for it.
+
+    Holds what waits. All of it or nothing. May be repeated.
+    """
     async with await Connection.connect(conninfo) as connection, connection.transaction():
         for kind in kinds:
             for statement in _OF[kind].hold:
@@ -288,7 +285,10 @@ class _Needed(Frozen):
 
 
 async def missing_parts(conninfo: str) -> Sequence[str]:
-    """The tables, views, indexes, functions and triggers of this program's schema that the database lacks, such as `table relations`."""
+    """The tables, views, indexes, functions and triggers of this program's schema that the database lacks, such as `table relations`.
+
+    A restore that failed half-way leaves such gaps, and the server starts nevertheless.
+    """
     async with await Connection.connect(conninfo) as connection:
         rows = await (await connection.execute(_THERE)).fetchall()
     there = {str(row[0]) for row in rows}

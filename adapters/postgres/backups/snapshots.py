@@ -1,22 +1,4 @@
-"""What a database contains, read from one snapshot: the same that a dump of this snapshot contains.
-
-Statements that tell how the parts of the schema are defined, and whom they belong to.
-
-The texts are PostgreSQL's own, printed under one `search_path`. Versions of PostgreSQL print some of them in different ways.
-
-The statement that names what a database has besides the tables, views and functions of the schema `public`, one line for each thing.
-
-It names what acts or shows something: a materialized view that copies people, an event trigger, a function in a schema of its own, and the
-rights of roles to such things. What belongs to an extension goes with the extension, a part of a table with the table, and the sequence of
-a column with the column.
-
-The statement that counts the rows of a table and makes their keyed digests, in one look at the table.
-
-Each row becomes the SHA-256 of the key and its values in PostgreSQL's binary form, which depends on no setting. The digest of the table is
-the sum of the first 64 bits of each, so the order of rows does not matter, the planner may share the work among its processes, and two
-tables with the same digest have the same rows. Without the key, nobody can look for other rows with the same sum, or guess what a small
-table holds. All of it is made with functions of PostgreSQL 14, so every server makes the same digest.
-"""
+"""Describes what a database contains, read from one snapshot: the same that a dump of this snapshot contains."""
 
 import hashlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -44,6 +26,8 @@ def digest_of(definition: str) -> str:
     return hashlib.sha256(definition.encode()).hexdigest()[:_LENGTH]
 
 
+# Statements that read how the parts of the schema are defined, and who owns them. The texts are PostgreSQL's own, printed under one
+# `search_path`. Versions of PostgreSQL print some of them in different ways.
 DEFINITIONS: Final = """
     select 'r' || attrelid as object, 'default of ' || attname as part, attgenerated::text || pg_get_expr(adbin, adrelid) as text
       from pg_attrdef
@@ -152,6 +136,10 @@ OWNERSHIP: Final = """
 """
 
 
+# Lists what a database has besides the tables, views and functions of the schema `public`, one line for each object: what acts or shows
+# something, such as a materialized view that copies users, an event trigger, a function in a schema of its own, and the rights of roles to
+# such objects. What belongs to an extension goes with the extension, a part of a table with the table, and the sequence of a column with
+# the column.
 OBJECTS: Final = """
       with schemas as (
                select oid, case when nspname = 'public' then '' else nspname || '.' end as prefix
@@ -280,9 +268,14 @@ def contents(
     *,
     one_row: bool = False,
 ) -> tuple[sql.Composed, Mapping[str, object]]:
-    """The statement and its parameters. `converted` are columns whose type only this database has, so that their text is taken. Rows that a
-    restore or a check of the copy has written later than `since` do not count. With `one_row`, the statement reads one row at most: for a
-    trial.
+    """Returns the statement that counts the rows of a table and computes their keyed digests, in one scan, and its parameters. `converted`
+    are columns whose type only this database has, so that their text is taken. Rows that a restore or a check of the copy has written later
+    than `since` do not count. With `one_row`, the statement reads one row at most: for a trial.
+
+    Each row becomes the SHA-256 of the key and its values in PostgreSQL's binary form, which depends on no setting. The digest of the table
+    is the sum of the first 64 bits of each, so the order of rows does not matter, the planner may share the work among its processes, and
+    two tables with the same digest have the same rows. Without the key, nobody can search for other rows with the same sum, or guess what a
+    small table holds. All of it uses functions of PostgreSQL 14, so every server computes the same digest.
     """
     digests = [_DIGEST.format(sql.SQL(", ").join(_column(name, converted) for name in columns)) for columns in groups.values()]
     counted = sql.SQL(", ").join([sql.SQL("count(*)"), *digests])

@@ -1,13 +1,4 @@
-"""The hosts that a connection string names, in which order and for how long each is asked, and whether a connection has a session of its
-server to itself.
-
-With several hosts, one may be silent: it accepts and never answers. So each host gets its share of the time, the host that let us in
-last is asked first, and silent ones are asked last. Otherwise checkouts that have little time left, because they waited in the pool's
-queue, would spend it at the silent host, one after the other.
-
-A pooler in transaction mode gives each transaction another session. Prepared statements, notifications and settings then go to somebody
-else's session, and answers come from there. So a connection that leads to such a pooler is refused before it carries any statement of ours.
-"""
+"""Orders the hosts that a connection string names and the time for each, and checks that a connection has a session of its own."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -72,6 +63,9 @@ class HostAttempt:
 async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) -> list[HostAttempt]:
     """One for each address of each host: first the one that let us in last, at the end those that were silent. Raises `OperationalError`
     when no name can be resolved.
+
+    One of several hosts may be silent: it accepts and never responds. So each host gets its share of the time. Otherwise checkouts that
+    have little time left, because they waited in the pool's queue, would spend it at the silent host, one after the other.
     """
     addresses: list[ConnDict] = []
     failure: OSError | None = None
@@ -149,7 +143,10 @@ _FIRST: Final = (
 
 
 class SharedSession(psycopg.OperationalError):
-    """The message is one sentence for the operator."""
+    """The connection leads to a pooler in transaction mode, which gives each transaction another session. Prepared statements,
+    notifications and settings then go to somebody else's session, and answers come from there. So such a connection is refused before it
+    carries any statement of ours. The message is one sentence for the operator.
+    """
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,21 +1,4 @@
-"""Looks at every host of a connection string, and after connections whose tasks wait for long.
-
-A host takes writes, or only shows what it has, or gives no answer.
-
-A pool speaks to a server that takes writes. When none does, whoever comes next would ask all hosts again, and wait for the silent ones. So
-the lookout asks them in their place, all at once, and tells the pool: until one takes writes again, connections lead to a server that can
-be read, or are refused at once.
-
-A standby may lack the end of a session. So the lookout notes once a second where the log of the primary ends. A server that has come as
-far shows all that was true then, and may be read for `standby_reads` seconds from then on. When every host answers and none takes writes,
-nobody can have ended anything, and the time begins anew. Nobody's clock is compared with another's.
-
-Where a task waits for long, the lookout asks whether the server still works on the task's statement.
-
-A server can hang: its machine acknowledges all that arrives, and nothing ever answers. No timer of the network notices that. Another
-statement just takes long. So the server is asked, on a connection of its own, whether it works on the statement. If it does not, or does
-not answer, the connection is given up, and the task learns that its server is away.
-"""
+"""Monitors every host of a connection string, and connections whose tasks wait for long."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -147,7 +130,16 @@ async def _seen(address: ConnDict) -> SeenAddress:
 
 
 class Lookout:
-    """For one pool. `look` is called once a second."""
+    """Finds the host that takes writes, for one pool. `look` is called once a second.
+
+    A pool speaks to a server that takes writes. When none does, whoever comes next would ask all hosts again, and wait for the silent ones.
+    So the lookout asks them in their place, all at once, and tells the pool: until one takes writes again, connections lead to a server
+    that can be read, or are refused at once. A host takes writes, or is read-only, or does not respond.
+
+    A standby may lack the end of a session. So the lookout notes once a second where the log of the primary ends. A server that has come as
+    far shows all that was true then, and may be read for `standby_reads` seconds from then on. When every host responds and none takes
+    writes, nobody can have ended anything, and the time begins again. No clock is compared with another.
+    """
 
     def __init__(
         self,
@@ -266,7 +258,12 @@ WATCH_PATIENCE: Final = 4.0
 
 
 class Watch:
-    """Watches over the connections of one pool. `conninfo` says whom to ask: the pool's own server, unless a test asks another one."""
+    """Watches over the connections of one pool. `conninfo` says whom to ask: the pool's own server, unless a test asks another one.
+
+    A server can hang: its machine acknowledges all that arrives, and nothing ever responds. No timer of the network notices that. Another
+    statement just takes long. So the server is asked, on a connection of its own, whether it works on the statement. If it does not, or
+    does not respond, the connection is given up, and the task learns that its server is away.
+    """
 
     def __init__(self, pool: Pool, conninfo: str = "", *, long: float = LONG, patience: float = WATCH_PATIENCE) -> None:
         self._pool = pool

@@ -1,11 +1,4 @@
-"""Sessions of applications, their exchange for an own application's, and the notices of their end.
-
-Sessions of applications in PostgreSQL. One look-up finds a session together with the client that asks about the session.
-
-Exchanges in PostgreSQL. The rules of the way from a session to the person's own application stand in the schema, in `exchange_root`.
-
-Logout notices in PostgreSQL: their queue and their outcomes. `identity/sessions/parts.py` writes the notices.
-"""
+"""Sessions of applications in PostgreSQL, their token exchange, and the logout notices of their end."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -105,7 +98,10 @@ class _Api(Frozen):
 
 
 class PostgresGivenSessions:
-    """Implements `ports.federation.oauth.GivenSessionLookup`. Look-ups that arrive at once share a round trip."""
+    """Implements `ports.federation.oauth.GivenSessionLookup`. Look-ups that arrive at once share a round trip.
+
+    One look-up finds a session together with the client that asks about the session.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -329,7 +325,10 @@ class _FoundExchange(Frozen):
 
 
 class ExchangeRows:
-    """Implements `ports.federation.oauth.ExchangeStore`."""
+    """Implements `ports.federation.oauth.ExchangeStore`.
+
+    The rules of the way from a session to the user's own application are in the schema, in `exchange_root`.
+    """
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements
@@ -463,7 +462,10 @@ class _Due(Frozen):
 
 
 class PostgresLogoutNotices:
-    """Implements `ports.federation.oauth.LogoutNoticeLookup`."""
+    """Implements `ports.federation.oauth.LogoutNoticeLookup`.
+
+    `identity/sessions/parts.py` writes the notices.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -1,9 +1,4 @@
-"""Accounts, with the profiles and pictures of their people, and summaries of them.
-
-Summaries of accounts in PostgreSQL. Each number comes from an index of the person's own rows.
-
-Profiles in PostgreSQL. The columns stand on the account. `profile_updated_at` is null while nothing was ever set.
-"""
+"""Accounts in PostgreSQL, with profiles, pictures and summaries."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -365,7 +360,10 @@ def _start(
 
 
 class PostgresAccountSummaries(OnPool):
-    """Implements `ports.identity.accounts.AccountSummaryLookup`."""
+    """Implements `ports.identity.accounts.AccountSummaryLookup`.
+
+    Each number comes from an index of the user's own rows.
+    """
 
     async def find(self, user: UserId, now: datetime, session: SessionId | None = None) -> AccountSummary | None:
         return first(await ask(self._pool, _summary, _ACCOUNT_SUMMARY_FIND, _asked(user, now, session)))
@@ -565,7 +563,10 @@ class _Held(Frozen):
 
 
 class ProfileRows(OnStatements):
-    """Implements `ports.identity.accounts.ProfileStore`."""
+    """Implements `ports.identity.accounts.ProfileStore`.
+
+    The columns are on the account. `profile_updated_at` is null while nothing was ever set.
+    """
 
     async def find(self, user: UserId) -> HeldProfile | None:
         return first_made(

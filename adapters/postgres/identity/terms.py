@@ -1,8 +1,4 @@
-"""Terms of the installation and of organizations, and whether somebody has to accept them.
-
-Parts for any statement: whether somebody has to accept terms before they go further. `organizations.asks_terms` is read with a row that
-the statement reads anyway, so where nobody asks for terms, no part calls a function.
-"""
+"""Terms of the installation and of organizations in PostgreSQL, and whether a user has to accept them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,6 +18,9 @@ from core.frozen import Frozen
 def terms_due(person: LiteralString) -> LiteralString:
     """Until when the person may go on without accepting; null if nothing is missing. The statement reads `organizations`, whose row may be
     missing.
+
+    This part and the ones below may be part of any statement. They read `organizations.asks_terms` from a row that the statement reads
+    anyway, so where no terms are in force, no part calls a function.
     """
     return f"case when organizations.asks_terms then terms_due({person}, organizations.id) end"
 

@@ -1,15 +1,4 @@
-"""What a migration will do to this database, before anybody starts it: its effects, what it waits for, how long it takes.
-
-What migrations do to tables that are there: the locks that they take, and what they read, rewrite or change.
-
-Nobody writes this down by hand. `adapters/postgres/migrating/observation.py` runs each migration and looks at what PostgreSQL does, and
-`migrations/effects.toml` keeps the answer, since a database in use must not be tried out.
-
-Transactions that a migration would wait for, in words for the operator. Never their statements, which may carry personal data.
-
-How long a migration takes on this database, before anybody starts it: the rows of its tables, divided by what a small and busy server
-does in a second. It tells seconds from hours, and rather too much than too little.
-"""
+"""Forecasts what a migration will do to this database: its effects, what it waits for, and how long it takes."""
 
 import math
 import tomllib
@@ -71,7 +60,10 @@ _CONFLICTS: Final[Mapping[LockMode, frozenset[LockMode]]] = {
 
 
 class Effect(Frozen):
-    """On one table. `reads`: all its rows, or as many as a condition leaves. `indexes`: how many are built."""
+    """What a migration does to one table that exists. Effects are not written by hand: `adapters/postgres/migrating/observation.py` runs
+    each migration and observes PostgreSQL, and `migrations/effects.toml` stores the result, since a database in use must not be tried out.
+    `reads`: all its rows, or as many as a condition leaves. `indexes`: how many are built.
+    """
 
     table: str
     lock: LockMode
@@ -111,7 +103,10 @@ OLD: Final = 0.3
 
 
 class LongTransaction(Frozen):
-    """A transaction. `age` is in seconds, and None if our role may not know it. Without `tables`, only the building of an index waits."""
+    """A transaction that a migration would wait for, in words for the operator. Never its statements, which may carry personal data.
+
+    A transaction. `age` is in seconds, and None if our role may not know it. Without `tables`, only the building of an index waits.
+    """
 
     pid: int | None
     application: str
@@ -283,8 +278,11 @@ class Forecast(Frozen):
 def forecast(
     effects: Sequence[Effect], steps: Sequence[Step], rows: Mapping[str, int], done: Mapping[int, int | None] | None = None
 ) -> Forecast:
-    """`rows` has the tables that are there. Tables that come with an earlier migration are empty, so nothing is said of them. `done` says
-    of an interrupted migration how many rows a step has changed, by its number, and None if the step is done.
+    """Estimates how long a migration takes on this database: the rows of its tables, divided by what a small and busy server does in a
+    second. It tells seconds from hours, and rather too much than too little.
+
+    `rows` has the tables that are there. Tables that come with an earlier migration are empty, so nothing is said of them. `done` says of
+    an interrupted migration how many rows a step has changed, by its number, and None if the step is done.
     """
     if steps:
         known = done or {}

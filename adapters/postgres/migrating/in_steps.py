@@ -1,7 +1,4 @@
-"""Carries out the steps of a migration outside a transaction, so that nobody waits for it.
-
-Each step, and each batch, is remembered as soon as it is done: whoever migrates after an interruption goes on there.
-"""
+"""Carries out the steps of a migration outside a transaction, so that no request waits for it."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -98,7 +95,10 @@ async def done_of(connection: Connection, migration: int) -> Mapping[int, int | 
 
 
 class Steps(Frozen):
-    """`connection` holds the lock of whoever migrates. `conninfo` is for a second connection, which looks how far a step is."""
+    """`connection` holds the lock of whoever migrates. `conninfo` is for a second connection, which looks how far a step is.
+
+    Each step, and each batch, is remembered as soon as it is done: a migration that was interrupted resumes there.
+    """
 
     connection: Connection
     conninfo: str

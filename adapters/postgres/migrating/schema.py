@@ -1,17 +1,4 @@
-"""The schema beside its migrations: replaceable views and functions, and what was before `0001_release_0_2`.
-
-Two lists of migrations were before it: 83 in 0.1.0 and for some days after it, then `0001_schema` and those after it. A database that has
-the whole second list is taken on as it is. Every other one migrates at the last commit of its list before it comes here
-(docs/decisions/0240-the-first-schema-of-0-2-0.md).
-
-`applied` has a line for each migration that a database or a backup remembers: its name and its checksum.
-
-The views and functions that nothing in the schema is built on. They stand in one file. `migrate` replaces all of them when the number in
-its first line is higher than the database's (docs/decisions/0173-views-and-functions-in-one-file.md).
-
-The database answers by a function, `schema_edition`, which number and form it has. The function is replaced with the others, and goes with
-them into each dump and out of it.
-"""
+"""The schema beside its migrations: replaceable views and functions, and the schemas from before `0001_release_0_2`."""
 
 import hashlib
 import re
@@ -71,7 +58,13 @@ def is_whole(applied: Sequence[str]) -> bool:
 
 
 def way_here(applied: Sequence[str]) -> WayHere | None:
-    """None: no schema of before 0.2.0, or one that `migrate` takes on. Whether a shorter list was changed, the stepping stone finds out."""
+    """Two lists of migrations came before `0001_release_0_2`: 83 in 0.1.0 and for some days after it, then `0001_schema` and those after
+    it. A database that has the whole second list is taken on as it is. Every other one migrates at the last commit of its list before it
+    comes here (docs/decisions/0240-the-first-schema-of-0-2-0.md). `applied` has a line for each migration that a database or a backup
+    remembers: its name and its checksum.
+
+    None: no schema of before 0.2.0, or one that `migrate` takes on. Whether a shorter list was changed, the stepping stone finds out.
+    """
     if not applied:
         return None
     newest = applied[-1].partition(" ")[0]
@@ -114,6 +107,10 @@ class Edition(Frozen):
 
 
 class Replaceable(Frozen):
+    """The views and functions that nothing in the schema is built on. They are in one file. `migrate` replaces all of them when the number
+    in its first line is higher than the database's (docs/decisions/0173-views-and-functions-in-one-file.md).
+    """
+
     edition: Edition
     sql: str
 
@@ -140,7 +137,9 @@ def replaceable_of(text: str) -> Replaceable:
 
 
 async def edition_of(connection: Connection) -> Edition | None:
-    """What is there. None: what the migrations have made."""
+    """Returns the edition of the database. None: what the migrations have made. The database answers by a function, `schema_edition`, which
+    is replaced with the others, and goes with them into each dump and out of it.
+    """
     if await (await connection.execute(_HAS_MARK)).fetchone() != (True,):
         return None
     return await (await connection.cursor(row_factory=class_row(Edition)).execute(_EDITION)).fetchone()

@@ -1,11 +1,4 @@
-"""What moves with an organization, the same where it leaves and where it arrives: its tables, their values, and the proof of its log.
-
-What PostgreSQL's catalogue says of the tables that move: their columns, their references, and the order in which rows may arrive.
-
-The values of a file's rows, read as the types of their columns. PostgreSQL would refuse them as well, without the row and the column.
-
-The digest that proves an audit log on its way: of all entries in their order, with no key, so that both installations can compute it.
-"""
+"""What moves with an organization, for the export and the import: its tables, their values, and the digest of its log."""
 
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
@@ -85,7 +78,9 @@ class MovedTable(Frozen):
 
 
 async def moved_tables(transaction: Transaction) -> Sequence[MovedTable]:
-    """In an order in which each row finds the rows that it needs, but for people, who come before all, and the organization itself."""
+    """Reads from PostgreSQL's catalog the tables that move: their columns and their references. They are in an order in which each row
+    finds the rows that it needs, but for users, who come before all, and the organization itself.
+    """
     columns = await transaction.ask(_Column, _COLUMNS)
     references = await transaction.ask(_Reference, _REFERENCES)
     order = TopologicalSorter({name: set[str]() for name in MOVED})
@@ -191,7 +186,9 @@ def decoders_of(table: MovedTable) -> Decoders:
 
 
 def read_row(decoders: Decoders, row: Row) -> dict[str, Any]:
-    """Raises `UnfitFile`, with the name of the column."""
+    """Reads the values of a file's row as the types of their columns. PostgreSQL would refuse them as well, without the row and the column.
+    Raises `UnfitFile`, with the name of the column.
+    """
     values: dict[str, Any] = {}
     for column, value in row.items():
         try:
@@ -202,7 +199,9 @@ def read_row(decoders: Decoders, row: Row) -> dict[str, Any]:
 
 
 class LogDigest:
-    """`digest` is SHA-256 over the digest before and the entry's content, in PostgreSQL's own form, and begins with zeros."""
+    """The digest that proves an audit log on its way: of all entries in their order, with no key, so that both installations can compute
+    it. `digest` is SHA-256 over the digest before and the entry's content, in PostgreSQL's own form, and begins with zeros.
+    """
 
     def __init__(self) -> None:
         self.entries = 0

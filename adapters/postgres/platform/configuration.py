@@ -1,14 +1,4 @@
-"""The configured objects of an installation: one statement a kind, their marks, and proposals to change them.
-
-The statements for rules for risk, of organizations and of the installation, as in `organization_objects`.
-
-Rules name applications by id, and exceptions teams; a document names both by slug. What is gone keeps its id, so that the rule reads as it
-stands. An exception of a person is in no document, as people are in none, and since when a rule counts is nobody's to say.
-
-The statements for what belongs to organizations, by the kind of object. Each ends where a condition on `organizations` may follow.
-
-A document shows the fields of the class by which the API changes the object. Where this class has a secret, a statement lists the fields.
-"""
+"""Reads configured objects for configuration files in PostgreSQL, one statement a kind, with their marks and proposals."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -290,6 +280,9 @@ _TAKE: Final = """
 _REMOVE: Final = "delete from proposals where id = %(id)s and org_id = %(organization)s returning id"
 
 
+# Risk policies name applications by ID, and exceptions teams; a configuration file names both by slug. What was deleted keeps its ID, so
+# that the policy reads as it is. An exception of a user is in no file, as users are in none, and since when a policy is enforced cannot be
+# set.
 _POLICIES: Final = """
     coalesce(
         (
@@ -783,7 +776,11 @@ class _Object(Frozen, kw_only=True):
 
 
 class PostgresConfigurations(OnPool):
-    """Implements `ports.platform.ConfigurationReader`."""
+    """Implements `ports.platform.ConfigurationReader`.
+
+    A configuration file shows the fields of the class by which the API changes the object. Where this class has a secret, a statement lists
+    the fields.
+    """
 
     async def slugs(self) -> Sequence[str]:
         return await ask_for_many(self._pool, _Slug, _SLUGS, None, lambda row: row.slug)

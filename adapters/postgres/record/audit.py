@@ -1,8 +1,4 @@
-"""The audit log: its entries for people who read it, its chains, and who must not appear in records.
-
-Conditions for statements that show records: people who are being forgotten must not appear, even before the job has removed
-every row.
-"""
+"""The audit log in PostgreSQL: its entries, its hash chains, and the erasure of users from records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -73,6 +69,9 @@ _ADDRESSES_OF_THEIRS: Final = """
 
 
 def names_somebody_being_forgotten(text: LiteralString) -> LiteralString:
+    """A condition for statements that show records: users who are being erased must not appear, even before the job has removed every
+    row.
+    """
     return f"""
         exists (
             select

@@ -1,11 +1,4 @@
-"""Queues of deliveries in PostgreSQL: the statements that claim, settle and release, for any table of deliveries and any table of their
-receivers. A claim takes receivers. The deliveries due for a receiver are looked up after the claim is committed, because the claiming
-statement sees the deliveries as they were when it began.
-
-A table of deliveries has `next_at` (null: the delivery is over), `attempts`, `delivered_at`, `status_code`, `error` and `updated_at`. It
-has an index of its waiting rows that begins with the receiver and `next_at`. A table of receivers has `failing_since`, `rests_until`,
-`lease` and `leased_until`.
-"""
+"""Queues of deliveries in PostgreSQL: the statements that claim, settle and release, for any table of deliveries and of their receivers."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -35,17 +28,20 @@ AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
 
 
 class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
-    """`waiting` is the table of deliveries, and `of` is its column for the receiver; `at` is that for the next attempt. `receivers` is the
+    """A table of deliveries has `next_at` (null: the delivery is over), `attempts`, `delivered_at`, `status_code`, `error` and
+    `updated_at`. It has an index of its waiting rows that begins with the receiver and `next_at`. A table of receivers has `failing_since`,
+    `rests_until`, `lease` and `leased_until`.
+
+    `waiting` is the table of deliveries, and `of` is its column for the receiver; `at` is that for the next attempt. `receivers` is the
     table of receivers, and `key` is its column for the same id. `may_be_called` is a condition on the receiver and on the tables that
     `joins` adds.
 
     `row` takes `columns`: values of each `claimed` receiver and of the tables that `claimed_joins` adds. The row's method `claimed` makes a
     `To`, or None when the columns are null because nothing was claimed. The row's `last` is where the claim stopped, null at the end of the
     round. `due_row` takes `due_columns`: values of each of the receiver's `deliveries` and of the tables that `due_joins` adds. Its method
-    `due` makes a `Due`. `due_order` decides between deliveries that are due at the same moment. `may_go` is a condition on a
-    delivery, its receiver and the tables that `joins` adds. `over` has parts of the
-    statement that looks for them: the one of this name gives up deliveries before, and returns their ids. `kept` says what else of an
-    outcome is written.
+    `due` makes a `Due`. `due_order` decides between deliveries that are due at the same moment. `may_go` is a condition on a delivery, its
+    receiver and the tables that `joins` adds. `over` has parts of the statement that looks for them: the one of this name gives up
+    deliveries before, and returns their ids. `kept` says what else of an outcome is written.
     """
 
     waiting: LiteralString
@@ -72,6 +68,9 @@ class PostgresDeliveryQueue(Generic[To, Due]):
 
     Claims go round: after the last receiver comes the first again, so none waits for ever behind others. When an organization may have no
     more receivers claimed now, its next claim begins with the receivers behind the one that was claimed last.
+
+    A claim takes receivers. The deliveries due for a receiver are looked up after the claim is committed, because the claiming statement
+    sees the deliveries as they were when it began.
     """
 
     def __init__(self, pool: Pool, tables: DeliveryTables[To, Due]) -> None:

@@ -1,8 +1,4 @@
-"""What receivers of an organization were sent because of entries of its audit log, read from all tables that say so.
-
-One statement for all kinds of receivers. It begins with entries of this organization, and every receiver is one of this organization. Each
-part takes its rows by an index: events by organization and id, deliveries by receiver and event, notices by service and id, runs by person.
-"""
+"""Reads what receivers of an organization were sent because of entries of its audit log."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -33,7 +29,12 @@ _SIGNALLED: Final[Mapping[str, str]] = {name: kind.value for name, kind in SIGNA
 
 
 class PostgresEntryReceivers(OnPool):
-    """Implements `ports.record.EntryReceiverLookup`."""
+    """Implements `ports.record.EntryReceiverLookup`.
+
+    One statement reads all kinds of receivers. It begins with entries of this organization, and every receiver is one of this organization.
+    Each part takes its rows by an index: events by organization and ID, deliveries by receiver and event, notices by application and ID,
+    runs by user.
+    """
 
     async def of_entry(self, organization: OrganizationId, entry: AuditEntryId) -> ActFacts | None:
         found = await self._ask(OF_ENTRY, {"organization": organization, "entry": entry})

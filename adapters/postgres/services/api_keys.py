@@ -1,7 +1,4 @@
-"""API keys and client secrets, by which the programs of a service come.
-
-API keys in PostgreSQL. All statements join the views `services` and `organizations`, which leave out rows that are being deleted.
-"""
+"""API keys and client secrets of applications in PostgreSQL."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -71,7 +68,10 @@ def _placed_key(**columns: Any) -> PlacedKey:
 
 
 class PostgresApiKeys(KeyLookups[KeyHolder]):
-    """Implements `ports.services.services.ApiKeyLookup`."""
+    """Implements `ports.services.services.ApiKeyLookup`.
+
+    All statements join the views `services` and `organizations`, which leave out rows that are being deleted.
+    """
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool, KnownApiKeyRow, FIND)

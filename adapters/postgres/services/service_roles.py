@@ -1,8 +1,4 @@
-"""Who may do what in a service: its permissions and roles, whom they are assigned to, and the rights that follow.
-
-People's rights in services, in PostgreSQL. Each question reads the assignments as they are now, so a change counts from the next request
-on.
-"""
+"""Permissions and roles of an application in PostgreSQL, their assignments, and the rights that follow."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -444,7 +440,10 @@ class _Holder(Frozen):
 
 
 class RightsRows(OnStatements):
-    """Implements `ports.services.services.RightsStore`."""
+    """Implements `ports.services.services.RightsStore`.
+
+    Each question reads the assignments as they are now, so a change counts from the next request on.
+    """
 
     async def of(self, organization: OrganizationId, service: ServiceId, user: UserId) -> ServiceRights:
         rows = await self._statements.ask(_Held, _OF, {"organization": organization, "service": service, "user": user})

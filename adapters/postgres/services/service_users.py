@@ -1,7 +1,4 @@
-"""The users of one service, and the end users of all services of an organization.
-
-End users in PostgreSQL. Each question is one statement whose cost grows with the organization and never with the installation.
-"""
+"""The users of one application, and the end users of all applications of an organization, in PostgreSQL."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -446,7 +443,10 @@ class _Ended(Frozen):
 
 
 class EndUserRows(OnStatements):
-    """Implements `ports.services.services.EndUserStore`."""
+    """Implements `ports.services.services.EndUserStore`.
+
+    Each question is one statement whose cost grows with the organization and never with the installation.
+    """
 
     async def list(self, organization: OrganizationId, page: Page, *, search: str, service: ServiceId | None) -> Listed[EndUser] | None:
         rows = await self._statements.ask(

@@ -1,9 +1,4 @@
-"""Services and what is set of each: its proxy, its claims, and how much it is used.
-
-Services in PostgreSQL. The statements read the view `services`, which leaves out services that are being deleted.
-
-The claims that services have configured, in PostgreSQL. The column `told_in` has the places of `into`, which is a word of SQL.
-"""
+"""Applications in PostgreSQL, with their proxy, claims and usage figures."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -70,7 +65,10 @@ class ClientIdRow(NamedTuple):
 
 
 class ServiceRows(OnStatements):
-    """Implements `ports.services.services.ServiceStore`."""
+    """Implements `ports.services.services.ServiceStore`.
+
+    The statements read the view `services`, which leaves out applications that are being deleted.
+    """
 
     async def list(
         self, organization: OrganizationId, *, service_type: ServiceType | None = None, limit: int | None = None, offset: int = 0
@@ -487,7 +485,10 @@ class _Claim(Frozen, kw_only=True):
 
 
 class ServiceClaimRows(OnStatements):
-    """Implements `ports.services.services.ServiceClaimStore`."""
+    """Implements `ports.services.services.ServiceClaimStore`.
+
+    The column `told_in` has the values of `into`, which is a word of SQL.
+    """
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ConfiguredClaim] | None:
         rows = await self._statements.ask(_Claim, _SERVICE_CLAIM_LIST, {"organization": organization, "slug": storable_text(service_slug)})

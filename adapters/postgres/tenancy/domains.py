@@ -1,8 +1,4 @@
-"""The domains of organizations and the routes to them, with their proofs.
-
-The proofs of domains in PostgreSQL, the same for each table of proved domains. Only one organization can have verified a domain, in
-whichever table.
-"""
+"""Domains of organizations and their routes in PostgreSQL, with their verification."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -57,7 +53,9 @@ class _Row(Protocol[_Proved_co]):
 
 
 class ProofTable(Generic[Proved]):
-    """The statements about one table, and the class of their rows."""
+    """The statements about one table of verified domains, and the class of its rows. They are the same for each such table. Only one
+    organization can have verified a domain, in whichever table.
+    """
 
     def __init__(self, table: LiteralString, columns: LiteralString, row: type[_Row[Proved]]) -> None:
         self.row = row

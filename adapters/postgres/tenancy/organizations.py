@@ -1,10 +1,4 @@
-"""Organizations, and what is set of each: its sign-in rules, its tier and its mail server.
-
-Organizations in PostgreSQL. Every statement reads the view `organizations`, which leaves out organizations that are being deleted.
-
-The sign-in rules of organizations in PostgreSQL: columns of the organization, so that a statement that reads an
-organization needs no join for them.
-"""
+"""Organizations in PostgreSQL, with their sign-in rules, tier and mail server."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -54,7 +48,10 @@ def _overview(*, own_since: datetime | None, role_name: str | None, **columns: A
 
 
 class OrganizationRows(OnStatements):
-    """Implements `ports.tenancy.organizations.OrganizationStore`."""
+    """Implements `ports.tenancy.organizations.OrganizationStore`.
+
+    Every statement reads the view `organizations`, which leaves out organizations that are being deleted.
+    """
 
     async def list(self, user: UserId, session: SessionId | None = None) -> Sequence[OrganizationOverview]:
         parameters = {"user": user, "session": session, "most": MOST_LISTED}
@@ -167,7 +164,10 @@ def _held_rules(*, has_second_factor: bool, has_passkey: bool, **columns: Any) -
 
 
 class SignInRulesRows(OnStatements):
-    """Implements `ports.tenancy.organizations.SignInRulesStore`."""
+    """Implements `ports.tenancy.organizations.SignInRulesStore`.
+
+    The rules are columns of the organization, so that a statement that reads an organization needs no join for them.
+    """
 
     async def find(self, organization: OrganizationId) -> SignInRules | None:
         return first(await self._statements.ask(_rules, _GET, {"id": organization}))

@@ -1,8 +1,4 @@
-"""Fields that organizations and the installation declare, and the values that they keep of people.
-
-Values of fields in PostgreSQL: one row for a person and each keeper, with the values by the ids of their fields. A value whose field was
-deleted is never read again, and `adapters/postgres/upkeep/purging.py` removes it.
-"""
+"""Profile fields that organizations and the installation declare, and their values, in PostgreSQL."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -122,7 +118,11 @@ class _Row:
 
 
 class ProfileValueRows(OnStatements):
-    """Implements `ports.tenancy.organizations.ProfileValueStore`."""
+    """Implements `ports.tenancy.organizations.ProfileValueStore`.
+
+    One row for a user and each owner of fields, with the values by the IDs of their fields. A value whose field was deleted is never read
+    again, and `adapters/postgres/upkeep/purging.py` removes it.
+    """
 
     async def read_tied(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
         statement = _READ_TIED_TO_INSTALLATION if organization is None else _READ_TIED

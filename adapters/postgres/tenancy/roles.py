@@ -1,7 +1,4 @@
-"""Roles, teams and relations: who may do what in an organization.
-
-Relations in PostgreSQL: which person has which relation to which object. Every check of access reads these rows and no others.
-"""
+"""Roles, teams and relations of organizations in PostgreSQL."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -451,7 +448,10 @@ class _Standing(Frozen):
 
 
 class PostgresRelations(OnPool):
-    """Implements `ports.tenancy.members.RelationLookup`."""
+    """Implements `ports.tenancy.members.RelationLookup`.
+
+    Reads which user has which relation to which object. Every check of access reads these rows and no others.
+    """
 
     async def find(self, email: Email, slug: str) -> Accessor | None:
         rows = await ask(self._pool, _Standing, _EXPLAIN, {"email_key": email.key, "slug": storable_text(slug)})

@@ -1,7 +1,4 @@
-"""Set-up links and their drafts, and who may test a connection.
-
-Set-up links and their drafts in PostgreSQL. A link carries a token; the row has only the token's digest.
-"""
+"""Setup links and their drafts in PostgreSQL, and who may test a connection."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -90,7 +87,10 @@ class _Kept(Frozen):
 
 
 class SetupLinkRows(OnStatements):
-    """Implements `ports.tenancy.connections.SetupLinkStore`."""
+    """Implements `ports.tenancy.connections.SetupLinkStore`.
+
+    A link carries a token; the row has only the token's digest.
+    """
 
     async def find(self, link: SetupLinkId) -> KnownSetupLink | None:
         return await self._known(_FIND, {"id": link})

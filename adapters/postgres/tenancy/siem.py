@@ -1,7 +1,4 @@
-"""SIEM configurations, and the queue of exports to them.
-
-The queue of SIEM exports in PostgreSQL: statements that number sign-ins, claim configurations, and read entries by their numbers.
-"""
+"""SIEM configurations, and the queue of their exports, in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -168,7 +165,10 @@ class _Held(Frozen):
 
 
 class PostgresSiemQueue:
-    """Implements `ports.tenancy.receivers.SiemQueue`."""
+    """Implements `ports.tenancy.receivers.SiemQueue`.
+
+    Its statements number sign-ins, claim configurations, and read entries by their numbers.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

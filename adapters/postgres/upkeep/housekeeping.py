@@ -1,12 +1,4 @@
-"""What becomes of rows with the time: sweeps, tables that are cut by month, and values that are sealed again.
-
-The janitor's sweeps: what each table declares of its rows' age. Each statement deletes one small batch, and skips rows that another
-transaction holds at the moment. What goes for its age stays while the clock cannot be believed.
-
-Tables that are cut by month. The functions of the schema know the parts, and run as the owner of the tables (`schema.sql`).
-
-Every place where the database keeps sealed values, so that a command can seal them again after a rotation of the key ring.
-"""
+"""What happens to rows over time: sweeps, monthly partitions, and values that are sealed again."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -31,7 +23,11 @@ from ports.system import Clock
 
 
 class Sweep(Frozen):
-    """Implements `ports.database.Housekeeping`."""
+    """Deletes the expired rows of one table. Each statement deletes one small batch, and skips rows that another transaction holds at the
+    moment. What expires stays while the clock cannot be trusted.
+
+    Implements `ports.database.Housekeeping`.
+    """
 
     pool: Pool
     name: str
@@ -180,7 +176,11 @@ class _Ahead(Frozen):
 
 
 class PostgresPartitions:
-    """Implements `ports.database.Partitions` for one table."""
+    """Creates and drops the monthly partitions of a table. The functions of the schema know them, and run as the owner of the tables
+    (`schema.sql`).
+
+    Implements `ports.database.Partitions` for one table.
+    """
 
     def __init__(self, pool: Pool, clock: Clock, table: str, retention: timedelta) -> None:
         self.table = table
@@ -275,7 +275,10 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
 
 
 class PostgresSealedColumns:
-    """Implements `ports.crypto.SealedColumns`."""
+    """Lists every column of sealed values, so that a command can seal them again after a rotation of the key ring.
+
+    Implements `ports.crypto.SealedColumns`.
+    """
 
     def __init__(self, pool: Pool, keyring: KeyRing) -> None:
         self._pool = pool

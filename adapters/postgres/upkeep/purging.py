@@ -1,11 +1,4 @@
-"""Removes what is left of deleted things and of forgotten people.
-
-What all kinds of deleted things have in common: their rows leave PostgreSQL in batches after the deletion itself.
-
-A batch begins after the last row of the previous one, and not at the first row that is left. While a long transaction elsewhere keeps
-PostgreSQL from cleaning up deleted rows, each batch would otherwise step over all rows deleted before. Rows are locked in the order of
-their ids, as everywhere else.
-"""
+"""Purges what is left of deleted objects and of erased users."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -62,6 +55,10 @@ class PostgresDeletedRows:
 
     Each of `statements` belongs to a part. A statement removes up to `limit` rows of `owner` that come `after` an id, and finds none unless
     the owner is being deleted. It returns `last` and `rows`. `named` is the key of the owner in the jobs' payload.
+
+    A batch begins after the last row of the previous one, and not at the first row that is left. While a long transaction elsewhere keeps
+    PostgreSQL from cleaning up deleted rows, each batch would otherwise step over all rows deleted before. Rows are locked in the order of
+    their IDs, as everywhere else.
     """
 
     def __init__(self, pool: Pool, statements: Mapping[str, LiteralString], *, table: LiteralString, job: str, named: str) -> None:

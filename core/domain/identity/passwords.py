@@ -17,9 +17,7 @@ from core.frozen import Frozen
 
 
 class AtSignIn(StrEnum):
-    """What a sign-in with a breached password does. Breached passwords are looked up only after the password was correct, so that neither
-    the response nor its time reveals that a listed password is the password of an account.
-    """
+    """What a sign-in with a breached password does."""
 
     OFF = "off"
     """Nothing: it is not even looked up."""

@@ -1,7 +1,4 @@
-"""Second factors, and the devices and habits that a sign-in knows of a person.
-
-Second factors in PostgreSQL: sealed secrets, digests of backup codes, pre-authentications, and the log of all changes and guesses.
-"""
+"""Second factors, devices and known habits of users in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -63,7 +60,10 @@ class _Deleted(Frozen):
 
 
 class MfaRows:
-    """Implements `ports.identity.sign_in.MfaStore`."""
+    """Implements `ports.identity.sign_in.MfaStore`.
+
+    Stores sealed secrets, digests of backup codes, pre-authentications, and the log of all changes and attempts.
+    """
 
     def __init__(self, statements: Statements | Transaction, ids: Ids, clock: Clock) -> None:
         self._statements = statements

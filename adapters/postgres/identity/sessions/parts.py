@@ -1,18 +1,4 @@
-"""Parts of statements about sessions, which many statements share, and the statements that revoke sessions.
-
-The SQL of agents: until when a service that acts for people may do so by what a code or a session was granted. The rule stands in the
-schema, in the function `agent_acts_until`; statements call it for agents alone.
-
-The SQL of audiences: the APIs among the granted ones that an application may have tokens for at this moment, and the scopes that the
-person still holds there. An API that has ended, or that no longer admits the application, and a permission that was taken away count from
-the next request on.
-
-What the rules for risk of organizations have said of a session's sign-in, as columns of the session and parts of statements.
-
-What tokens tell of a person besides the account. Sessions, sign-in and userinfo read it with everything else.
-
-The subscription state that the tokens of a service carry. Sessions, sign-in and impersonation read that state with everything else.
-"""
+"""SQL parts about sessions that many statements share, and the statements that revoke sessions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -100,6 +86,8 @@ AUTHENTICATES: Final = "(services.jwks is not null or exists (select from client
 def acts_until(row: LiteralString) -> LiteralString:
     """The end of what `row` was granted, a code or session with `audiences`, `user_id`, `service_id` and `created_at`. `services` is its
     service. Infinity for a service that is no agent; null where an agent may not act, or no longer.
+
+    The rule is in the schema, in the function `agent_acts_until`; statements call it for agents alone.
     """
     return f"""case
                when services.is_agent
@@ -164,6 +152,8 @@ def asks_nothing(scope: LiteralString) -> LiteralString:
 def open_audiences(row: LiteralString, *, spared: LiteralString = "false") -> LiteralString:
     """The open APIs of a code or session, a row with `audiences`, `user_id`, `service_id` and `authenticated_by`. Null without APIs. Scopes
     that the person has refused since are missing, unless the condition `spared` holds.
+
+    An API that has ended, or that no longer admits the application, and a permission that was taken away count from the next request on.
     """
     columns: LiteralString = f"{row}.audiences, {row}.user_id, {row}.service_id, {row}.authenticated_by, {spared}"
     return f"case when {row}.audiences is not null then open_audiences({columns}) end"
@@ -205,7 +195,10 @@ def lifetime(seconds: int | None) -> timedelta | None:
 
 
 def door_parameters(doors: Doors) -> Mapping[str, Any]:
-    """The columns `let_in_by` and `kept_out_by`. Both are null for a sign-in that no rule was asked about."""
+    """What risk policies of organizations have decided about a session's sign-in.
+
+    The columns `let_in_by` and `kept_out_by`. Both are null for a sign-in that no rule was asked about.
+    """
     if doors == NOT_JUDGED:
         return {"let_in_by": None, "kept_out_by": None}
     return {"let_in_by": array(one.hex for one in doors.let_in_by), "kept_out_by": array(one.hex for one in doors.kept_out_by)}
@@ -283,7 +276,10 @@ PROFILE_COLUMNS: Final = "name, given_name, family_name, username, zoneinfo, pic
 
 
 def profile(found: Mapping[str, Any] | None) -> StandardProfile:
-    """Converts the value of `PROFILE`."""
+    """Converts the value of `PROFILE`.
+
+    Sessions, sign-in and userinfo read it with everything else.
+    """
     return NO_PROFILE if found is None else StandardProfile(**found)
 
 
@@ -354,7 +350,10 @@ SUBSCRIPTION_STATE: Final[LiteralString] = f"""(
 
 
 def subscription_state(found: Mapping[str, Any] | None) -> SubscriptionState:
-    """Converts the value of `SUBSCRIPTION_STATE`."""
+    """Converts the value of `SUBSCRIPTION_STATE`.
+
+    Tokens of an application carry it. Sessions, sign-in and impersonation read it with everything else.
+    """
     if found is None:
         return NO_SUBSCRIPTION
     end = datetime.fromisoformat(found["current_period_end"]).astimezone(UTC)

@@ -1,7 +1,4 @@
-"""Further providers, grants of services at providers, and who issues identity assertions.
-
-The grants of services at providers, in PostgreSQL. The caller has already sealed (encrypted) the tokens.
-"""
+"""Custom providers, provider tokens and trusted issuers of identity assertions in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -192,7 +189,10 @@ def _found(**columns: Any) -> GrantFound:
 
 
 class IdentityGrantRows(OnStatements):
-    """Implements `ports.identity.upstream.IdentityGrantStore`."""
+    """Implements `ports.identity.upstream.IdentityGrantStore`.
+
+    The caller has already sealed the provider tokens.
+    """
 
     async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
         parameters = {

@@ -1,9 +1,4 @@
-"""What a sign-in through an upstream provider depends on, as parts of SQL for any statement that knows where the sign-in leads.
-
-Each statement exists three times: for the three providers that all organizations may use, for further ones of the installation, and for an
-organization's own provider. The request alone says which of them is needed. One statement for all would cost more, because PostgreSQL
-initializes every part of a statement, also the parts that find nothing.
-"""
+"""SQL parts for a sign-in through an identity provider: the provider, the client, the sign-in domain, and the target."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -307,5 +302,8 @@ _OWN: Final = Parts(_TO_OWN, "way.provider_client", "null::uuid", _places_of_own
 
 
 def of_each_kind(make: Callable[[Parts], LiteralString]) -> Mapping[ProviderOrigin, LiteralString]:
-    """The statements, by whose the provider is."""
+    """Returns the statement three times, by the kind of provider: for the social providers that all organizations may use, for custom
+    providers of the installation, and for an organization's own. The request alone determines which of them is needed. One statement for
+    all would cost more, because PostgreSQL initializes every part of a statement, also the parts that find nothing.
+    """
     return {ProviderOrigin.SHIPPED: make(_THREE), ProviderOrigin.FURTHER: make(_FURTHER), ProviderOrigin.OWN: make(_OWN)}

@@ -58,7 +58,11 @@ class KnownPasswords(Frozen):
 
 
 class BreachesAtSignIn(Frozen):
-    """Decides what a sign-in does with a correct password that is on a list of breached passwords."""
+    """Decides what a sign-in does with a correct password that is on a list of breached passwords.
+
+    Breached passwords are looked up only after the password was correct, so that neither the response nor its time reveals that a listed
+    password is the password of an account.
+    """
 
     unit_of_work: UnitOfWorkFactory
     known: KnownPasswords
