@@ -1,12 +1,4 @@
-"""The audit log goes on: the linker puts its entries into chains, and the SIEM forwarder sends them to receivers.
-
-The SIEM forwarder: sends the audit logs and the sign-ins of organizations to the receivers that the organizations have configured. The
-forwarder also numbers sign-ins, and sends them in the order of these numbers.
-
-One batch of an organization is on its way at a time, and the next batch leaves when the receiver has accepted the last: so the order holds,
-and a receiver that is dead, slow or odd delays no other organization. Delivery is at least once: a batch that was on its way when the
-process died is sent again, with the same numbers.
-"""
+"""Actors of the audit log: the linker chains its entries, and the SIEM forwarder sends them to receivers."""
 
 from collections.abc import Callable
 from functools import partial
@@ -87,6 +79,14 @@ _LAST_WORDS: Final = 1.0
 
 
 class SiemForwarder:
+    """Sends the audit logs and the sign-ins of organizations to the receivers that the organizations have configured. The forwarder also
+    numbers sign-ins, and sends them in the order of these numbers.
+
+    One batch of an organization is on its way at a time, and the next batch leaves when the receiver has accepted the last: so the order
+    holds, and a receiver that is dead, slow or odd delays no other organization. Delivery is at least once: a batch that was on its way
+    when the process died is sent again, with the same numbers.
+    """
+
     name = "siem_forwarder"
 
     def __init__(

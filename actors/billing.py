@@ -1,12 +1,4 @@
-"""News of the payment provider: the turn that a request gives them, and the reconciler, which applies the rest.
-
-Turns for news of the payment provider. News that a request has just stored are applied before the provider gets its response, if that is
-quick. When many news come at once, the provider gets its response at once, and the reconciler applies the rest.
-
-The billing reconciler: applies news that no request has applied, asks the payment provider about subscriptions whose news are overdue,
-and cancels subscriptions at the provider whose person, service or record is gone here. The reconciler asks slowly, and rests when the
-provider says so.
-"""
+"""Applies events of the payment provider: in the request that brings them, or later in the reconciler."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -33,7 +25,11 @@ TURN_PATIENCE: Final = 0.02
 
 
 class BillingTurns:
-    """`mailbox` is the reconciler's. The mailbox gets a message when news are left for the reconciler."""
+    """Events that a request has just stored are applied before the provider gets its response, if that is quick. When many events come at
+    once, the provider gets its response at once, and the reconciler applies the rest.
+
+    `mailbox` is the reconciler's. The mailbox gets a message when news are left for the reconciler.
+    """
 
     def __init__(self, billing: Billing, mailbox: Mailbox, *, at_once: int = AT_ONCE, patience: float = TURN_PATIENCE) -> None:
         self._billing = billing
@@ -81,6 +77,11 @@ _ASK: Final = 30.0
 
 
 class BillingReconciler:
+    """Applies events that no request has applied, asks the payment provider about subscriptions whose events are overdue, and cancels
+    subscriptions at the provider whose user, application or record is gone here. The reconciler asks slowly, and pauses when the provider
+    asks for it.
+    """
+
     name = "billing_reconciler"
 
     def __init__(

@@ -1,8 +1,4 @@
-"""Dispatchers: send events to the webhooks of organizations, and notices of ended sessions to services. A dispatcher claims one destination
-at a time and shares its slots out by organization, so that a receiver that is dead, slow or odd delays no other organization.
-
-Delivery is at least once: when a process dies or loses its lease during an attempt, the delivery is sent again under the same id.
-"""
+"""Dispatchers, which send events to the webhooks of organizations, and logout notices to applications."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -103,7 +99,12 @@ class _Slots:
 
 
 class DeliveryDispatcher(Generic[To, Due]):
-    """`mailbox` gets a message when there is something to deliver. The dispatcher also posts to `mailbox` when a slot is free."""
+    """Claims one destination at a time and shares its slots out by organization, so that a receiver that is dead, slow or odd delays no
+    other organization. Delivery is at least once: when a process dies or loses its lease during an attempt, the delivery is sent again
+    under the same ID.
+
+    `mailbox` gets a message when there is something to deliver. The dispatcher also posts to `mailbox` when a slot is free.
+    """
 
     def __init__(
         self,

@@ -1,14 +1,4 @@
-"""What every actor stands on: its heartbeats and its mailbox, how it waits for a dependency, and what ends it.
-
-Exceptions of actors. A cancellation, an outage of a dependency or a failure ends an actor. Nurseries wrap exceptions in groups, so the
-functions here look inside the groups. A mishap, an unforeseen exception in one piece of work, does not end the actor.
-
-Heartbeats: an actor tells after each of its turns when its next turn ends at the latest. An actor that is up and tells nothing by then
-is stalled: it waits for a lock, for a server without a timeout, or for itself.
-
-Waiting until a dependency is back, above all the database. An outage is not a failure: the actor keeps running, logs once that the actor
-waits, and logs once that the actor goes on.
-"""
+"""The base of every actor: heartbeats, mailbox, waiting for a dependency, and what ends an actor."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterator
@@ -39,7 +29,11 @@ def without_cancellation(error: BaseException) -> BaseException | None:
 
 
 def sole(error: Exception) -> Exception:
-    """The exception inside a group of one, however deep. Any other exception is returned unchanged."""
+    """The exception inside a group of one, however deep. Any other exception is returned unchanged.
+
+    A cancellation, an outage of a dependency or a failure ends an actor. Nurseries wrap exceptions in groups, so these functions look
+    inside the groups. A mishap, an unforeseen exception in one piece of work, does not end the actor.
+    """
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -83,6 +77,9 @@ LONGEST_WORK: Final = 180.0
 class Heartbeat:
     """The heartbeat of one actor, from a start of the actor to its end. An actor whose tasks have loops of their own beats in each loop.
     Each loop is a part, and the part that is due first counts.
+
+    After each of its turns, an actor tells when its next turn ends at the latest. An actor that is up and tells nothing by then is stalled:
+    it waits for a lock, for a server without a timeout, or for itself.
     """
 
     def __init__(self, actor: str, metrics: Metrics) -> None:
@@ -172,7 +169,11 @@ tell_up: Final[ContextVar[Callable[..., None]]] = ContextVar("tell_up", default=
 
 
 class Outage:
-    """Outages of the dependencies of one actor."""
+    """Outages of the dependencies of one actor.
+
+    Waits until a dependency is back, above all the database. An outage is not a failure: the actor keeps running, logs once that it waits,
+    and logs once that it continues.
+    """
 
     def __init__(self, actor: str, spread: Callable[[], float]) -> None:
         self._actor = actor

@@ -1,20 +1,4 @@
-"""Mailers: they take mails from the queue, and tell people and owners what has happened to accounts.
-
-The mailer: hands queued mail to the transport. The mailer gives up at once on mail that the server refuses, and tries for a day to send
-mail that the server cannot take now.
-
-The account mailer: sends the verification and reset mails that requests have queued. The times at which the mailer works do not depend
-on any request, so the caller cannot tell from a response time whether an account exists.
-
-The organization mailer: sends the mails of organizations, through the organization's own mail server if it has one. The mailer has a
-queue of its own, because others run those servers, and no sign-in mail may wait for a slow server.
-
-Tells people of requests from afar. Only this work knows whether there is anybody to tell, and no request waits for it.
-
-Tells of sessions that a later sign-in has ended. The sign-in itself waits for none of it.
-
-Mails owners about sign-ins, because rules for risk say so. The sign-in itself waits for none of it.
-"""
+"""Mailers, which take mails and notifications about accounts from the queue."""
 
 from datetime import timedelta
 from typing import Final
@@ -50,6 +34,10 @@ def mailer(
     *,
     pace: JobPace = DEFAULT_PACE,
 ) -> JobWorker:
+    """Hands queued mail to the transport. The mailer gives up at once on mail that the server refuses, and tries for a day to send mail
+    that the server cannot take now.
+    """
+
     async def send(job: Job) -> None:
         try:
             mail = Mail.of_job(job.payload)
@@ -79,6 +67,10 @@ def account_mailer(
     *,
     pace: JobPace = ACCOUNT_MAIL_PACE,
 ) -> JobWorker:
+    """Sends the verification and reset mails that requests have queued. The times at which the mailer works do not depend on any request,
+    so the caller cannot tell from a response time whether an account exists.
+    """
+
     async def send(job: Job) -> None:
         try:
             asked = AskedMail.of_job(job.payload)
@@ -103,6 +95,10 @@ ORGANIZATION_MAIL_PACE: Final = JobPace(concurrency=AT_ONCE + 4)
 
 
 def organization_mailer(mail_servers: MailServers, workplace: Workplace, *, pace: JobPace = ORGANIZATION_MAIL_PACE) -> JobWorker:
+    """Sends the mails of organizations, through the organization's own mail server if it has one. The mailer has a queue of its own,
+    because others run those servers, and no sign-in mail may wait for a slow server.
+    """
+
     async def send(job: Job) -> None:
         try:
             wanted = OrganizationMail.of_job(job.payload)
@@ -126,6 +122,10 @@ AFAR_REQUEST_RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(
 
 
 def backchannel_request_teller(requests: BackchannelRequests, workplace: Workplace, *, pace: JobPace = AFAR_REQUEST_PACE) -> JobWorker:
+    """Notifies users of backchannel authentication requests (CIBA). Only this work knows whether there is a user to notify, and no request
+    waits for it.
+    """
+
     async def tell(job: Job) -> None:
         notice = BackchannelNotice.of_job(job.payload)
         if notice is None:
@@ -139,6 +139,8 @@ DISPLACED_SESSION_RETRY: Final = Retry(first=timedelta(seconds=5), longest=timed
 
 
 def displaced_session_teller(displaced: DisplacedSessions, workplace: Workplace, *, pace: JobPace = DEFAULT_PACE) -> JobWorker:
+    """Notifies of sessions that a later sign-in has ended. The sign-in itself waits for none of it."""
+
     async def tell(job: Job) -> None:
         try:
             displacement = Displacement.of_job(job.payload)
@@ -154,6 +156,8 @@ OWNER_NOTICE_RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(
 
 
 def owner_notifier(notices: OwnerNotices, workplace: Workplace, *, pace: JobPace = DEFAULT_PACE) -> JobWorker:
+    """Mails owners about sign-ins, because risk policies say so. The sign-in itself waits for none of it."""
+
     async def send(job: Job) -> None:
         try:
             notice = OwnerNotice.of_job(job.payload)

@@ -1,15 +1,4 @@
-"""Recorders and presence: requests hand in values, and batch writers store them in the database once a second, so that no request waits.
-
-Presence: a request leaves a mark of when a session or an API key was last used, and an actor writes the marks to the database.
-
-The recorder of connections: stores the exchanges with organizations' own providers, so that administrators can find out why a sign-in
-failed. No request waits for the recorder.
-
-The recorder of refusals: stores refused requests of applications, so that those who look after the applications can find out why. No
-request waits for the recorder.
-
-The SCIM recorder: stores the exchanges with directories, so that owners can look at them. No request waits for the recorder.
-"""
+"""Recorders and usage markers: requests hand in values, and batch writers store them once a second, so that no request waits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -134,8 +123,10 @@ _MOST: Final = 20_000
 
 
 class PresenceWriter(BatchWriter[Seen, datetime]):
-    """Implements `ports.system.Presence`. A metric counts each dropped mark, and the next request of that session or key leaves a new
-    mark. If the last marks are lost at shutdown, "last seen" is at most a minute too old.
+    """Implements `ports.system.Presence`. A metric counts each dropped mark, and the next request of that session or key leaves a new mark.
+    If the last marks are lost at shutdown, "last seen" is at most a minute too old.
+
+    A request leaves a marker of when a session or an API key was last used, and this actor writes the markers to the database.
     """
 
     def __init__(
@@ -213,7 +204,10 @@ _CONNECTION_RECORDER_MOST: Final = 2000
 
 
 class ConnectionExchangeWriter(Recorder[ConnectionExchangeId, ConnectionExchange]):
-    """Implements `ports.identity.upstream.ConnectionRecorder`."""
+    """Implements `ports.identity.upstream.ConnectionRecorder`.
+
+    Stores the exchanges with organizations' own identity providers, so that administrators can find out why a sign-in failed.
+    """
 
     def __init__(
         self, store: ConnectionExchangeStore, metrics: Metrics, *, spread: Callable[[], float], most: int = _CONNECTION_RECORDER_MOST
@@ -239,6 +233,8 @@ _REFUSAL_RECORDER_MOST: Final = 1000
 
 
 class RefusalRecorder(Recorder[AuthorizationRefusalId, AuthorizationRefusal | DocumentRefusal]):
+    """Stores refused requests of applications, so that the people who manage the applications can find out why."""
+
     def __init__(
         self, store: AuthorizationRefusalStore, metrics: Metrics, *, spread: Callable[[], float], most: int = _REFUSAL_RECORDER_MOST
     ) -> None:
@@ -259,7 +255,10 @@ _SCIM_EXCHANGE_WRITER_MOST: Final = 2000
 
 
 class ScimExchangeWriter(Recorder[ScimExchangeId, ScimExchange]):
-    """Implements `ports.federation.scim.ScimRecorder`."""
+    """Implements `ports.federation.scim.ScimRecorder`.
+
+    Stores the requests of directories by SCIM, so that owners can look at them.
+    """
 
     def __init__(
         self, store: ScimExchangeStore, metrics: Metrics, *, spread: Callable[[], float], most: int = _SCIM_EXCHANGE_WRITER_MOST

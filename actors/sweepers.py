@@ -1,16 +1,4 @@
-"""Sweepers look in rounds for what has become due, and do it in small batches with pauses, so that no request waits.
-
-Due sweepers look for rows of the database.
-
-Sweepers of things that are elsewhere: each thing has its turn, and for as long as its turn takes, no other process has it.
-
-The connection refresher: each connection of an organization has its turn every day. Its metadata are read again, and owners are warned
-of certificates that end.
-
-The directory keeper: each connection by LDAP that keeps in step has a run when its interval is over. An owner who lets a run go on waits
-for it, so the keeper looks every minute. A run takes as long as its directory does, which may be slow on purpose: it takes one place, and
-the other places go on with the runs of others.
-"""
+"""Sweepers look in rounds for what has become due, and do it in small batches with pauses, so that no request waits."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -58,7 +46,9 @@ class DueClock(Frozen):
 
 
 class DueSweeper:
-    """`tell` logs how many rows a round handled, if there were any. `doubt` says why the clock cannot be believed: nothing is handled then.
+    """Looks for due rows of the database.
+
+    `tell` logs how many rows a round handled, if there were any. `doubt` says why the clock cannot be believed: nothing is handled then.
     Sweepers that end something for good need it, since a wrong clock must end nothing. `quiet` is the interval after a round that found
     nothing, where that may be longer. A sweeper with a `clock` looks when something is due, and not at intervals.
     """
@@ -252,7 +242,10 @@ def claiming_sweeper(
     interval: float,
     batch: int,
 ) -> DueSweeper:
-    """`about` names a thing in the log. `left` is the log's event for a turn that an outage has ended."""
+    """Returns a sweeper of objects that are elsewhere: each object has its turn, and no other process has it for as long as its turn takes.
+
+    `about` names a thing in the log. `left` is the log's event for a turn that an outage has ended.
+    """
     mishaps = Mishaps(name, metrics)
 
     async def turn(due: Due) -> None:
@@ -293,6 +286,10 @@ def connection_refresher(
     interval: float = CLAIMING_INTERVAL,
     batch: int = CLAIMING_BATCH,
 ) -> DueSweeper:
+    """Each connection of an organization has its turn every day. Its metadata are read again, and owners are warned of certificates that
+    expire.
+    """
+
     def tell(total: int) -> None:
         log.info("connections_refreshed", actor="connection_refresher", connections=total)
 
@@ -333,6 +330,11 @@ def directory_keeper(
     interval: float = _EVERY,
     batch: int = _AT_ONCE,
 ) -> DueSweeper:
+    """Each LDAP connection that syncs has a run when its interval is over. An owner who continues a run waits for it, so the sweeper looks
+    every minute. A run takes as long as its directory does, which may be slow on purpose: it takes one place, and the other places continue
+    with the runs of others.
+    """
+
     def tell(total: int) -> None:
         log.info("directories_kept_in_step", actor="directory_keeper", connections=total)
 

@@ -1,9 +1,4 @@
-"""Upkeep of the database, in small batches: what is expired or deleted goes, and what an older key sealed is sealed again.
-
-The purgers: each removes the remaining rows of deleted things of one kind, for example services, so slowly that requests stay fast.
-
-The partition keeper: makes the months ahead of tables that are cut by time, and drops the months that nobody keeps any more.
-"""
+"""Maintains the database in small batches: expired and deleted rows, monthly partitions, and values that an older key sealed."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -125,7 +120,10 @@ _SHORTEST_BREATH: Final = 0.005
 
 
 class Purger:
-    """`kind` is the kind of the purger's jobs. The payload of a `service.purge` job names a `service`."""
+    """Removes the remaining rows of deleted objects of one kind, for example applications, so slowly that requests stay fast.
+
+    `kind` is the kind of the purger's jobs. The payload of a `service.purge` job names a `service`.
+    """
 
     def __init__(
         self,
@@ -188,7 +186,10 @@ _PARTITION_KEEPER_INTERVAL: Final = 600.0
 
 
 class PartitionKeeper:
-    """Each process has one. Of two that come at once, one finds nothing to do."""
+    """Creates the coming months of tables that are partitioned by time, and drops the months whose retention has ended.
+
+    Each process has one. Of two that come at once, one finds nothing to do.
+    """
 
     name = "partition_keeper"
 

@@ -1,22 +1,4 @@
-"""Watchers look at something at intervals, and tell this process or its metrics how it stands.
-
-The database watcher: measures the pool, ends the waits for a server that hangs, finds among several hosts the one that takes
-writes, and tells whether one does.
-
-It needs no answer of the database, so it goes on while every other actor waits.
-
-The reader of the installation's own texts and of the rules for approvals: each process reads them at its start, and again whenever
-somebody has changed them, in whichever process.
-
-The waker of polls: looks for what polls of streams of signals wait for.
-
-The watcher of others: tells once a minute whom this process reaches of all that it sends to receivers of organizations, and which hooks let
-sign-ins wait.
-
-The watcher of offboarding: looks once a minute for receivers that miss the deadline of their organization.
-
-The watcher of the filter of breached passwords: opens it, looks every ten seconds for another, and tells what is in force.
-"""
+"""Watchers, which look at something at intervals, and report its state to this process or its metrics."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -49,6 +31,10 @@ _INTERVAL: Final = 1.0
 
 
 class DatabaseWatcher:
+    """Measures the pool, ends the waits for a server that hangs, finds among several hosts the one that takes writes, and reports whether
+    one does. It needs no response of the database, so it continues while every other actor waits.
+    """
+
     name = "database_watcher"
 
     def __init__(self, metrics: Metrics, database: Database) -> None:
@@ -67,6 +53,10 @@ class DatabaseWatcher:
 
 
 class InstallationWordsReader:
+    """Reads the installation's custom texts and the rules for approvals: each process reads them at its start, and again whenever somebody
+    has changed them, in whichever process.
+    """
+
     name = "installation_words_reader"
 
     def __init__(
@@ -219,7 +209,10 @@ _OUTBOUND_WATCHER_INTERVAL: Final = 60.0
 
 
 class OutboundWatcher:
-    """However many deliveries fail, and however many hooks are slow: one line a minute of each."""
+    """However many deliveries fail, and however many hooks are slow: one line a minute of each.
+
+    Reports once a minute whom this process reaches of all that it sends to receivers of organizations, and which hooks delay sign-ins.
+    """
 
     name = "outbound_watcher"
 
@@ -268,6 +261,8 @@ _LONGEST_LOOK: Final = 300.0
 
 
 class OffboardingWatcher:
+    """Looks once a minute for receivers that miss the deadline of their organization."""
+
     name = "offboarding_watcher"
 
     def __init__(
@@ -299,6 +294,8 @@ _PASSWORD_FILTER_WATCHER_INTERVAL: Final = 10.0
 
 
 class PasswordFilterWatcher:
+    """Opens the filter of breached passwords, looks every ten seconds for another, and reports what is in force."""
+
     name = "password_filter_watcher"
 
     def __init__(self, file: WatchedFile, metrics: Metrics) -> None:

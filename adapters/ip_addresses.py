@@ -1,9 +1,4 @@
-"""What the operator's files say of an IP address: its place, and whether its network hides people.
-
-Find the place of an IP address in a database file in MaxMind's format. The operator names the file. The look-up uses no network.
-
-Networks that the operator lists as VPNs and proxies. People who come from such a network hide their place.
-"""
+"""Looks up IP addresses in the operator's files: their location, and whether they belong to a VPN or proxy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,8 +37,8 @@ class NoLocations:
 
 
 class MaxMindLocations:
-    """Implements `ports.identity.sign_in.Locations`. The file is mapped into memory: processes share its pages, and the kernel loads a page
-    when it is needed.
+    """Implements `ports.identity.sign_in.Locations` with a database file in MaxMind's format, which the operator names. The look-up uses no
+    network. The file is mapped into memory: processes share its pages, and the kernel loads a page when it is needed.
     """
 
     def __init__(self, reader: "Reader") -> None:
@@ -133,7 +128,10 @@ class ProxyListUnusable(Exception):
 
 
 class ListedProxies:
-    """Implements `ports.identity.sign_in.Proxies`."""
+    """Implements `ports.identity.sign_in.Proxies`.
+
+    Networks that the operator lists as VPNs and proxies. Users who come from such a network hide their location.
+    """
 
     def __init__(self, networks: Sequence[Network]) -> None:
         self._given = bool(networks)

@@ -1,10 +1,4 @@
-"""Which e-mail addresses are valid, and which of them mail can be sent to.
-
-Which addresses mail can be sent to. Registration and mail use the same rule, so that nobody waits for a mail in vain.
-
-Which e-mail addresses are valid: those that the library `email-validator` accepts and that mail can be sent to. The check uses no
-network.
-"""
+"""Validates email addresses, for registration and for sending."""
 
 import re
 import unicodedata
@@ -43,7 +37,9 @@ class MalformedAddress(ValueError):
 
 
 class MailAddress(Frozen):
-    """An address as SMTP writes it: the local part in NFC, as RFC 6532 section 3.1 asks, the domain in ASCII."""
+    """An address that mail can be sent to, as SMTP writes it: the local part in NFC, as RFC 6532 section 3.1 asks, the domain in ASCII.
+    Registration and mail use the same rule, so that no user waits for a mail in vain.
+    """
 
     local: str
     domain: str
@@ -102,6 +98,8 @@ for _name in ("local", "test"):
 
 
 class LibraryEmailSyntax:
+    """Accepts email addresses that the library `email-validator` accepts and that mail can be sent to. The check uses no network."""
+
     def parse(self, text: str) -> Email:
         if len(text) > LONGEST_ADDRESS:
             raise BadRequest("The e-mail address is invalid", words="address_invalid", detail="too long")

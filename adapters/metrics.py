@@ -1,9 +1,4 @@
-"""The metrics for Prometheus. With several processes, each process writes its values into files of a shared directory, and one scrape sums
-the values of all.
-
-`PROMETHEUS_MULTIPROC_DIR` names this directory. The parent sets the variable before a child imports this module, because the client library
-decides at import whether values live in memory or in files.
-"""
+"""The Prometheus metrics."""
 
 import os
 import time
@@ -123,7 +118,12 @@ def _histogram(
 
 
 class PrometheusMetrics:
-    """Implements `ports.metrics.Metrics` and `ports.metrics.MetricsPage`."""
+    """Counts in this process, or in files that all processes share: with several processes, each writes its values into files of the
+    directory `PROMETHEUS_MULTIPROC_DIR`, and one scrape sums the values of all. The parent sets the variable before a child imports this
+    module, because the client library decides at import whether values live in memory or in files.
+
+    Implements `ports.metrics.Metrics` and `ports.metrics.MetricsPage`.
+    """
 
     _requests = _histogram(
         "sso_http_request_duration_seconds",

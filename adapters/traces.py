@@ -1,16 +1,4 @@
-"""Traces: which requests and jobs have spans, what these may tell, and the collector that takes them.
-
-Every attribute that a span may carry out of the house. The encoder leaves out all others, so what is not here is never exported.
-
-Not here, on purpose: `url.path` and `url.query` (a link may hold a token, a path the name of a person), `url.full`, `client.address`,
-`user_agent.original`, `enduser.id`, `db.query.text`, `exception.message` and `exception.stacktrace`. `http.route` has the template of the
-path, and `postern.request_id` leads to the line of the log that has the rest.
-
-Spans in the JSON form of OpenTelemetry's protocol (OTLP/HTTP): ids in hexadecimal digits, times as texts of nanoseconds.
-
-A span is put together from texts: what many spans share (name, kind, attributes) is encoded once and kept. Encoding an object for each span
-takes three times as long.
-"""
+"""Exports traces to an OpenTelemetry collector: which requests and jobs have spans, and which attributes these may carry."""
 
 import os
 import random
@@ -29,6 +17,10 @@ from core.domain.secrets import Secret
 from ports.outbound import Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
 from ports.record import Attributes, Collected, NotCollected, SpanKind, Trace, TraceSpan
 
+# Every attribute that a span may export. The encoder leaves out all others. Left out on purpose: `url.path` and `url.query` (a link may
+# hold a token, a path the name of a user), `url.full`, `client.address`, `user_agent.original`, `enduser.id`, `db.query.text`,
+# `exception.message` and `exception.stacktrace`. `http.route` has the template of the path, and `postern.request_id` leads to the line of
+# the log that has the rest.
 ATTRIBUTE_NAMES: Final = frozenset(
     {
         "db.query.summary",
@@ -60,7 +52,12 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class OtlpEncoding:
-    """The beginning and the end of each body, with the attributes of this process."""
+    """Encodes spans in the JSON form of OpenTelemetry's protocol (OTLP/HTTP): IDs in hexadecimal digits, times as texts of nanoseconds. A
+    span is put together from texts: what many spans share (name, kind, attributes) is encoded once and stored. Encoding an object for each
+    span takes three times as long.
+
+    The beginning and the end of each body, with the attributes of this process.
+    """
 
     def __init__(self, version: str) -> None:
         of_process = {

@@ -1,15 +1,4 @@
-"""What proves a person beside the password: authenticators, codes of authenticator apps, and backup codes.
-
-Read and verify the answers of authenticators. python-fido2 reads CBOR and verifies signatures of COSE keys. This module checks the rules
-of Web Authentication level 3 (sections 7.1 and 7.2) one by one, so that each refusal has its reason.
-
-Postern neither asks for an attestation nor reads one, because people choose their authenticators themselves.
-
-Time-based one-time passwords (RFC 6238) by pyotp, and the QR code that brings the secret to an authenticator, by segno.
-
-Backup codes. They are random, and the database has only their HMACs under a key of the installation. So a thief of a database dump
-cannot guess the codes.
-"""
+"""Verifies authenticators: passkeys, codes of authenticator apps, and backup codes."""
 
 import hashlib
 import hmac
@@ -63,7 +52,12 @@ _UNREADABLE: Final = (ValueError, KeyError, IndexError, TypeError, AttributeErro
 
 
 class Fido2Authenticators:
-    """Implements `ports.identity.sign_in.Authenticators`."""
+    """Implements `ports.identity.sign_in.Authenticators`.
+
+    Reads and verifies the responses of WebAuthn authenticators. python-fido2 reads CBOR and verifies signatures of COSE keys. This class
+    checks the rules of Web Authentication level 3 (sections 7.1 and 7.2) one by one, so that each refusal has its reason. Postern neither
+    requests an attestation nor reads one, because users choose their authenticators themselves.
+    """
 
     def __init__(self) -> None:
         self._limiter = trio.CapacityLimiter(_READ_AT_ONCE)
@@ -228,7 +222,10 @@ _DRAWN_AT_ONCE: Final = 2
 
 
 class PyotpTotp:
-    """Implements `ports.identity.sign_in.Totp` with SHA-1, 6 digits and 30 seconds, because every authenticator supports these."""
+    """Implements `ports.identity.sign_in.Totp` with SHA-1, 6 digits and 30 seconds, because every authenticator supports these.
+
+    Time-based one-time passwords (RFC 6238) by pyotp, and the QR code that brings the secret to an authenticator app, by segno.
+    """
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
@@ -273,7 +270,11 @@ _SHOWN: Final = "shown_backup_codes"
 
 
 class HmacBackupCodes:
-    """Implements `ports.identity.sign_in.BackupCodes`."""
+    """Implements `ports.identity.sign_in.BackupCodes`.
+
+    Backup codes are random, and the database has only their HMACs under a key of the installation. So a thief of a database dump cannot
+    guess the codes.
+    """
 
     def __init__(self, server_secrets: ServerSecrets) -> None:
         self._server_secrets = server_secrets

@@ -1,21 +1,4 @@
-"""Threads that do nothing but hash passwords, and the memory that they give back.
-
-What a hash has left on a thread's heap goes back to the system.
-
-The GNU C library keeps a freed block for the next allocation of the same thread: after the first hash, 19 MiB for each thread that has ever
-hashed. While passwords come, that is right. A limit that gave each block back at once costs two fifths of the hashing rate, since the
-system clears every page that it gives. So a thread gives back when it has had nothing to do for a while.
-
-`malloc_trim` leaves the end of a thread's heap as it is, and that is where the block lies. Freeing a block there with a small limit
-shrinks the heap. Elsewhere than with this library nothing happens.
-
-Threads that do nothing but hash passwords.
-
-Trio's own worker threads could hash, but there are three reasons for threads of our own. First, a thread that has hashed keeps the memory
-of a hash in its arena, so only few threads should ever hash. Second, a thread of ours takes the next password without asking the event
-loop, which is busy while passwords wait. Third, the threads run at a lower priority than everything else, so that many people who sign in
-do not delay the people who are signed in.
-"""
+"""Threads that only hash passwords, and that return their memory."""
 
 import ctypes
 import os
@@ -45,7 +28,15 @@ _PROBE: Final = 100 << 10
 
 
 def give_back() -> None:
-    """For the calling thread alone. Takes well under a millisecond, and no lock that others hold for long."""
+    """For the calling thread alone. Takes well under a millisecond, and no lock that others hold for long.
+
+    The GNU C library keeps a freed block for the next allocation of the same thread: after the first hash, 19 MiB for each thread that has
+    ever hashed. While passwords come, that is right. A limit that gave each block back at once costs two fifths of the hashing rate, since
+    the system clears every page that it gives. So a thread gives back when it has had nothing to do for a while.
+
+    `malloc_trim` leaves the end of a thread's heap as it is, and that is where the block lies. Freeing a block there with a small limit
+    shrinks the heap. With another library than this one, nothing happens.
+    """
     library = _library()
     if library is None:
         return
@@ -76,7 +67,13 @@ REST: Final = 10.0
 
 
 class HashingThreads:
-    """At most `count` threads, which start when they are first needed. `close` ends the threads after all queued jobs."""
+    """At most `count` threads, which start when they are first needed. `close` ends the threads after all queued jobs.
+
+    Trio's own worker threads could hash, but there are three reasons for threads of our own. First, a thread that has hashed keeps the
+    memory of a hash in its arena, so only few threads should ever hash. Second, a thread of ours takes the next password without asking the
+    event loop, which is busy while passwords wait. Third, the threads run at a lower priority than everything else, so that many users who
+    sign in do not delay the users who are signed in.
+    """
 
     def __init__(self, count: int, *, lines: int = 1, rest: float = REST) -> None:
         self._count = count

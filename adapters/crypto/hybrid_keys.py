@@ -1,10 +1,4 @@
-"""Hybrid keys: HPKE in base mode with KEM 0x647A (X-Wing), HKDF-SHA256 and AES-256-GCM (RFC 9180; draft-connolly-cfrg-xwing-kem).
-
-X-Wing is X25519 together with ML-KEM-768: whoever records a sealed file today opens it later only by breaking both. The private half is
-the draft's seed of 32 bytes, from which SHAKE256 makes the seeds of ML-KEM and of X25519. HPKE seals one key of 32 bytes and nothing else.
-
-The library loads at first use, because older builds of it have no ML-KEM.
-"""
+"""Hybrid keys: HPKE in base mode with KEM 0x647A (X-Wing), HKDF-SHA256 and AES-256-GCM (RFC 9180; draft-connolly-cfrg-xwing-kem)."""
 
 from hashlib import shake_256
 from importlib import import_module
@@ -24,18 +18,25 @@ _ML_KEM_PUBLIC_BYTES: Final = 1184
 
 
 class NoHybridKeys(Exception):
-    """The message is one sentence for the operator."""
+    """The installed build of the library has no ML-KEM. It is loaded at first use. The message is one sentence for the operator."""
 
 
 def public_half(seed: bytes) -> bytes:
-    """Raises `NoHybridKeys`."""
+    """Raises `NoHybridKeys`.
+
+    X-Wing is X25519 together with ML-KEM-768: whoever records a sealed file today opens it later only by breaking both. The private half is
+    the draft's seed of 32 bytes, from which SHAKE256 makes the seeds of ML-KEM and of X25519.
+    """
     ml_kem, x25519 = _private_halves(seed)
     public: bytes = ml_kem.public_key().public_bytes_raw()
     return public + x25519.public_key().public_bytes_raw()
 
 
 def seal_key(key: bytes, recipient: bytes, info: bytes) -> bytes:
-    """Raises `NoHybridKeys`, and `ValueError` for a public half that is none."""
+    """Raises `NoHybridKeys`, and `ValueError` for a public half that is none.
+
+    HPKE seals one key of 32 bytes and nothing else.
+    """
     if len(recipient) != PUBLIC_BYTES:
         raise ValueError("not a hybrid key")
     hpke, ml_kem = _library()

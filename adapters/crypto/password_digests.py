@@ -1,12 +1,4 @@
-"""What computes the hashes of passwords: the build of Argon2 in use, and the hashes of other systems.
-
-Which build of Argon2 is in use: the published wheel, or a build that `ops/build_argon2.py` made for this machine's processor.
-
-A processor without the instructions of a build ends the process (SIGILL), and people copy virtual environments and images between machines.
-So each build has a record beside it, and the build is loaded only after its record has been compared with this processor.
-
-What the hashes of other systems compute. Every function blocks, in a hashing thread, and none holds the interpreter's lock for long.
-"""
+"""Computes password digests: selects the build of Argon2, and verifies hashes of other systems."""
 
 import hashlib
 import hmac
@@ -43,6 +35,8 @@ class Argon2Binding(Frozen):
     """`baseline` is the compiler's name of the processor that the build is for. `native` means the processor of the machine that built it,
     and None means that no record says. `missing` names the instructions that the build needs and this processor lacks. A published wheel is
     for any processor, and slow.
+
+    The published wheel, or a build that `ops/build_argon2.py` made for this machine's processor.
     """
 
     version: str
@@ -81,7 +75,11 @@ def binding(prefix: Path | None = None, processor: Path = _PROCESSOR) -> Argon2B
 
 
 def require_runnable() -> None:
-    """Raises `BuiltForAnotherProcessor` instead of the SIGILL that would follow."""
+    """Raises `BuiltForAnotherProcessor` instead of the SIGILL that would follow.
+
+    A processor without the instructions of a build ends the process, and people copy virtual environments and images between machines. So
+    each build has a record beside it, and the build is loaded only after its record has been compared with this processor.
+    """
     try:
         found = binding()
     except PackageNotFoundError:
@@ -135,7 +133,10 @@ _ARGON2S: Final = {HashKind.ARGON2D: 0, HashKind.ARGON2I: 1, HashKind.ARGON2ID: 
 
 
 def digest_of(password: Password, foreign: ForeignHash) -> bytes:
-    """The digest that the right password has. The password is taken as it was typed, as other systems take it."""
+    """The digest that the right password has. The password is taken as it was typed, as other systems take it.
+
+    Blocks, in a hashing thread, and does not hold the interpreter's lock for long.
+    """
     return _DIGESTS[foreign.kind](password.reveal().encode("utf-8", "surrogatepass"), foreign)
 
 

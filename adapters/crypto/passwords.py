@@ -1,13 +1,4 @@
-"""How long a password takes: its hash, and a refusal, which tells nothing by its pace.
-
-How long a refused password takes while hashes of other systems remain: for every address as long as for the slowest of them.
-
-Passwords: a few threads hash them with Argon2id, behind a queue with a limit.
-
-A password is hashed as it was typed, except that it is brought into Unicode's NFC form, as RFC 8265 (OpaqueString) asks: keyboards compose
-accented letters in different ways that people cannot see. Nothing else is changed: no compatibility mapping, no trimming, no truncation.
-NUL and unpaired surrogates are characters like any other.
-"""
+"""Hashes and verifies passwords with Argon2id, and hides which address had a hash."""
 
 import os
 import re
@@ -52,7 +43,11 @@ _OURS: Final = ""
 
 
 class RefusalPace:
-    """The longest checks of late, by what they checked. It knows only one process's checks; each process has measured its own."""
+    """Decides how long a refused password takes while imported hashes of other systems remain: for every address as long as for the slowest
+    of them.
+
+    The longest checks of late, by what they checked. It knows only one process's checks; each process has measured its own.
+    """
 
     def __init__(self) -> None:
         self._longest: dict[str, float] = {}
@@ -130,11 +125,15 @@ class Argon2Passwords:
     """At most `workers` hashes run at a time and `most_queued` more wait, so memory is bounded by `workers` times `memory_kib`, and by
     `workers` times 128 MiB while hashes of other systems remain.
 
-    The queue has a quarter more places for callers from familiar addresses, and another quarter for callers with a stronger proof. So
-    these callers get in even when strangers fill the queue. They do not wait for all strangers either, because the three groups take turns.
+    The queue has a quarter more places for callers from familiar addresses, and another quarter for callers with a stronger proof. So these
+    callers get in even when strangers fill the queue. They do not wait for all strangers either, because the three groups take turns.
 
     A cancelled caller that waits leaves the queue at once. A cancelled caller whose hash is being computed waits for the end of the hash,
     because the thread cannot be stopped and its memory must stay counted.
+
+    A password is hashed as it was typed, except that it is normalized to Unicode's NFC form, as RFC 8265 (OpaqueString) asks: keyboards
+    compose accented letters in different ways that users cannot see. Nothing else is changed: no compatibility mapping, no trimming, no
+    truncation. NUL and unpaired surrogates are characters like any other.
     """
 
     def __init__(self, parameters: Argon2Parameters, workers: int | None, metrics: Metrics, *, most_queued: int = MOST_QUEUED) -> None:

@@ -1,21 +1,4 @@
-"""Encryption for one recipient, whose private key is elsewhere: files for another installation, and key rings of backups.
-
-A recipient has a hybrid key (`hybrid_keys.py`) or an X25519 key, and every message has a key of its own under AES-256-GCM:
-
-- **Hybrid**: a first line such as `postern-ring-2`, a line with the fingerprint of the recipient's key, and the message's key, sealed by
-  HPKE with both lines as `info`. The fingerprint says for whom the message is, before anything opens.
-- **X25519**: a first line such as `postern-ring-1`, and the public half of a key that the sender made for this message. Both public halves
-  are part of the derivation.
-
-So a message opens with the key that it was sealed for and no other.
-
-Files that one installation seals for another, of any length and in bounded memory: the beginning, and chunks of 64 KiB. The nonce of a
-chunk is its number and whether it is the last one. So a file that was cut off, reordered, lengthened or altered anywhere does not open, and
-no byte of an altered chunk is ever read. The private halves are random bytes that the recipient's installation keeps sealed.
-
-A key ring, sealed for a recovery key that is kept elsewhere: whoever has the backup alone cannot open it. The hybrid recovery key is a text
-of ours, the X25519 one is in PEM.
-"""
+"""Encrypts for one recipient, whose private key is elsewhere: files for another installation, and key rings of backups."""
 
 import base64
 import io
@@ -53,7 +36,14 @@ _FINGERPRINT_LENGTH: Final = 24
 
 
 class RecipientKey(Frozen):
-    """The public half. Its length says of which kind it is."""
+    """The public half. Its length says of which kind it is.
+
+    A hybrid key (`hybrid_keys.py`) or an X25519 key. Every message has a key of its own under AES-256-GCM. For a hybrid recipient, it
+    begins with a first line such as `postern-ring-2`, a line with the fingerprint of the recipient's key, and the message's key, sealed by
+    HPKE with both lines as `info`. The fingerprint tells for whom the message is, before anything opens. For an X25519 recipient, it begins
+    with a first line such as `postern-ring-1`, and the public half of a key that the sender made for this message. Both public halves are
+    part of the derivation. So a message opens with the key that it was sealed for and no other.
+    """
 
     public: bytes
 
@@ -188,7 +178,12 @@ def parse_receiving_key(text: str) -> RecipientKey:
 
 
 class SealingFile(io.RawIOBase):
-    """What is written here goes sealed into the file. Only `close` writes the last chunk; a file without it does not open."""
+    """What is written here goes sealed into the file. Only `close` writes the last chunk; a file without it does not open.
+
+    A file that one installation seals for another, of any length and in bounded memory: the beginning, and chunks of 64 KiB. The nonce of a
+    chunk is its number and whether it is the last one. So a file that was cut off, reordered, lengthened or altered anywhere does not open,
+    and no byte of an altered chunk is ever read. The private halves are random bytes that the recipient's installation stores sealed.
+    """
 
     def __init__(self, file: BinaryIO, recipient: RecipientKey) -> None:
         super().__init__()
@@ -347,7 +342,9 @@ def _sealed_for_recovery(recipient: RecipientKey) -> tuple[AESGCM, bytes]:
 
 
 def seal_ring(ring: str, recipient: RecipientKey, backup: str) -> bytes:
-    """Raises `RecoveryKeyUnusable`."""
+    """Seals a key ring for a recovery key that is stored elsewhere: whoever has the backup alone cannot open it. The hybrid recovery key is
+    a text of ours, the X25519 one is in PEM. Raises `RecoveryKeyUnusable`.
+    """
     cipher, beginning = _sealed_for_recovery(recipient)
     return beginning + cipher.encrypt(_NONCE, ring.encode(), backup.encode())
 

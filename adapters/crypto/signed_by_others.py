@@ -1,13 +1,5 @@
-"""JSON Web Tokens that others have signed with their own keys (RFC 7515, RFC 7517): client assertions, and proofs of keys.
-
-A token names its key, and has no other say in its verification: keys inside a token are never used, and the key decides which algorithms
-are accepted. All keys are public keys, so the algorithms of HMAC are never accepted.
-
-Proofs of browsers for their bound sessions are such tokens, too (W3C Device Bound Session Credentials). Only the proof of a registration
-names its key.
-
-Read proofs of keys (DPoP, RFC 9449 section 4.3). A proof names its own key, so every bound is checked before anything is computed with
-the key: its kind, its curve, its size, and that each number has one form, so that a key has one thumbprint.
+"""Verifies JSON Web Tokens that clients and browsers sign (RFC 7515, RFC 7517): client assertions, DPoP proofs, and proofs of bound
+sessions.
 """
 
 import json
@@ -73,6 +65,9 @@ def chosen_key(keys: Sequence[Mapping[str, Any]], name: Any) -> Mapping[str, Any
 def signed_claims(token: str, key: Mapping[str, Any], algorithms: Mapping[str, Sequence[str]] = SIGNATURE_ALGORITHMS) -> Mapping[str, Any]:
     """The claims of a token that this key has signed. `algorithms` says which algorithms each kind of key may be used with. Raises
     `NotSigned`.
+
+    A token names its key, and has no other say in its verification: keys inside a token are never used, and the key decides which
+    algorithms are accepted. All keys are public keys, so the algorithms of HMAC are never accepted.
     """
     allowed = algorithms[key["kty"]]
     named = [key["alg"]] if key.get("alg") in allowed else list(allowed)
@@ -144,7 +139,11 @@ _Members = tuple[tuple[str, str], ...]
 
 
 class JwtKeyProofs:
-    """Implements `ports.crypto.KeyProofReader`."""
+    """Implements `ports.crypto.KeyProofReader`.
+
+    Reads DPoP proofs (RFC 9449 section 4.3). A proof names its own key, so every bound is checked before anything is computed with the key:
+    its kind, its curve, its size, and that each number has one form, so that a key has one thumbprint.
+    """
 
     def read(self, text: str) -> ReadKeyProof:
         found = None if len(text) > LONGEST_PROOF else _PROOF.fullmatch(text)
@@ -164,7 +163,10 @@ class JwtKeyProofs:
 
 
 class JwtBindingProofs:
-    """Implements `ports.crypto.BindingProofReader`."""
+    """Implements `ports.crypto.BindingProofReader`.
+
+    Proofs of browsers for their bound sessions (W3C Device Bound Session Credentials). Only the proof of a registration names its key.
+    """
 
     def read(self, text: str) -> BindingProof:
         found = None if len(text) > LONGEST_BINDING_PROOF else _PROOF.fullmatch(text)

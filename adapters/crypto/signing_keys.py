@@ -1,11 +1,4 @@
-"""Signing keys: made, kept in memory for the signer and the verifier, and the key that signs the heads of exported chains, and evidence.
-
-Signing keys. This module makes key pairs, and keeps the stored keys in this process's memory for the signer and the verifier.
-
-Signs the heads of exported chains and evidence, each with a type of its own. The key is derived from a random secret of the installation,
-so every process has the same key, and the key never changes. No token is signed with this key, so that a program that checks only a
-signature cannot take a head or evidence for a token.
-"""
+"""Signing keys: generated, cached for the signer and the verifier, and the key that signs exported chains and evidence."""
 
 import hashlib
 import json
@@ -56,8 +49,10 @@ PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
 
 class CryptoKeyMaker:
-    """Access tokens are signed with ES256, because ES256 is small and quick. ID tokens are signed with RS256, because every relying party
-    must support RS256 (OpenID Connect Core section 15.1). A service can choose ES256 for its ID tokens.
+    """Generates key pairs.
+
+    Access tokens are signed with ES256, because ES256 is small and quick. ID tokens are signed with RS256, because every relying party must
+    support RS256 (OpenID Connect Core section 15.1). A service can choose ES256 for its ID tokens.
     """
 
     def __init__(self, keyring: KeyRing, ahead: PairsAhead | None = None) -> None:
@@ -282,7 +277,12 @@ _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC6325
 
 
 class Es256HeadSigner:
-    """Implements `ports.crypto.HeadSigner`."""
+    """Implements `ports.crypto.HeadSigner`.
+
+    Signs the heads of exported chains and evidence, each with a type of its own. The key is derived from a random secret of the
+    installation, so every process has the same key, and the key never changes. No token is signed with this key, so that a program that
+    checks only a signature cannot take a head or evidence for a token.
+    """
 
     def __init__(self, server_secrets: ServerSecrets) -> None:
         self._server_secrets = server_secrets

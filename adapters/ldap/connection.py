@@ -1,11 +1,4 @@
-"""One connection to a directory, and the searches that it carries piece by piece.
-
-One connection to a directory. It begins in TLS, or goes over to it before anything else is said. Every answer has a bound on bytes,
-entries and pages, and no referral is followed. Whoever opens the connection bounds the time.
-
-A search that is read piece by piece, however many entries it finds: in pages, and as it comes where a directory knows no pages. Memory
-holds one piece.
-"""
+"""A connection to an LDAP directory, and the paged searches on it."""
 
 import socket
 import ssl
@@ -65,6 +58,10 @@ class FoundEntries(Frozen):
 
 
 class LdapConnection:
+    """One connection to a directory. It begins in TLS, or upgrades to it before anything else is sent. Every response has a bound on bytes,
+    entries and pages, and no referral is followed. The caller bounds the time.
+    """
+
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
         self._buffer = bytearray()
@@ -272,6 +269,10 @@ _CUT_SHORT: Final = frozenset({LdapResultCode.TIME_LIMIT, LdapResultCode.SIZE_LI
 
 
 class PagedSearch:
+    """A search that is read in pieces, however many entries it finds: in pages, and as it comes where a directory knows no pages. Memory
+    holds one piece.
+    """
+
     def __init__(
         self,
         connection: LdapConnection,

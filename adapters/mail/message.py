@@ -1,8 +1,4 @@
-"""The form of a mail: the lines of its text, and its bytes for a mail server.
-
-Turn a `Mail` into bytes for a mail server: headers that no value can break out of, a text part, an HTML part, and the envelope's two
-addresses.
-"""
+"""Composes a mail: the lines of its text, and its bytes for a mail server."""
 
 import re
 from binascii import b2a_qp
@@ -105,7 +101,11 @@ class Letter(Frozen):
 
 
 def compose(mail: Mail, id: JobId, sender: Sender, date: datetime) -> Letter:  # noqa: A002 - the noun's own word
-    """Raises `MailRefused` when the mail cannot be composed."""
+    """Composes the bytes for a mail server: headers that no value can break out of, a text part, an HTML part, and the envelope's two
+    addresses.
+
+    Raises `MailRefused` when the mail cannot be composed.
+    """
     try:
         recipient = MailAddress.parse(mail.to)
     except MalformedAddress as reason:

@@ -1,12 +1,4 @@
-"""Choose the mail transport by the value of `POSTERN_MAIL`.
-
-`smtp://[user[:password]@]host[:587][?starttls=require|opportunistic|never&tls_verify=on|off&ca=/path]`
-`smtps://[user[:password]@]host[:465][?tls_verify=on|off&ca=/path]`
-`file:<dir>` · `console`
-
-Mail over the servers of organizations. An organization chooses its server's address, so the connection comes from the guarded dialer.
-The conversation over the connection is the same as with the installation's own server.
-"""
+"""Mail transports: the one that `POSTERN_MAIL` configures, and the mail servers of organizations."""
 
 import re
 import socket
@@ -43,7 +35,15 @@ class MailSettingsError(ValueError):
 
 
 def transport_for(url: str, sender: str, *, clock: Clock, password: Secret | None = None) -> MailTransport:
-    """Raises `MailSettingsError`. Uses no network, but reads the certificate file that the URL names."""
+    """Returns the transport for a value of `POSTERN_MAIL`.
+
+        smtp://[user[:password]@]host[:587][?starttls=require|opportunistic|never&tls_verify=on|off&ca=/path]
+        smtps://[user[:password]@]host[:465][?tls_verify=on|off&ca=/path]
+        file:<dir>
+        console
+
+    Raises `MailSettingsError`. Uses no network, but reads the certificate file that the URL names.
+    """
     try:
         from_whom = Sender.parse(sender)
     except MalformedAddress as reason:
@@ -162,7 +162,11 @@ _UNREACHED: Final = {
 
 
 class GuardedPost:
-    """Implements `ports.tenancy.organizations.OrganizationPost`."""
+    """Implements `ports.tenancy.organizations.OrganizationPost`.
+
+    An organization chooses its server's host, so the connection comes from the guarded dialer. The conversation over the connection is the
+    same as with the installation's own server.
+    """
 
     def __init__(
         self,

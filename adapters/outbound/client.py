@@ -1,11 +1,4 @@
-"""The HTTP client for destinations that tenants name, and the certificate authorities that it trusts.
-
-Outbound calls trust the machine's own certificate authorities, and those that the operator adds.
-
-The client speaks HTTP/1.1 on Trio. The dialer checks each connection, and connections are kept for a
-while. It follows no redirects, uses no proxies of the environment and no compression, reads only short answers, and has one
-deadline for a whole call.
-"""
+"""The HTTP client for URLs that tenants name, and the certificate authorities that it trusts."""
 
 import ssl
 from collections.abc import Collection, Iterator, Mapping
@@ -26,7 +19,9 @@ from ports.record import SpanKind, current_span
 
 
 class Trust:
-    """One TLS context for all connections of one protocol. Reading a few hundred certificates takes twenty milliseconds, so the context is
+    """Outbound calls trust the machine's own certificate authorities, and those that the operator adds.
+
+    One TLS context for all connections of one protocol. Reading a few hundred certificates takes twenty milliseconds, so the context is
     made once, in a thread, and does not hold up the event loop. Each protocol needs a `Trust` of its own: the HTTP client writes its
     protocol into the context (ALPN), and a mail server would refuse that protocol.
     """
@@ -61,6 +56,9 @@ _FAILED: Final = 400
 class GuardedClient:
     """Implements `ports.outbound.Outbound`. `authorities` is a file with certificate authorities that are trusted besides the machine's
     own.
+
+    It speaks HTTP/1.1 on Trio. The dialer checks each connection, and connections are reused for a while. It follows no redirects, uses no
+    proxies of the environment and no compression, reads only short responses, and has one deadline for a whole call.
     """
 
     def __init__(self, dialer: Dialer, authorities: Path | None = None, *, traced_hosts: Collection[str] = ()) -> None:

@@ -1,8 +1,4 @@
-"""What clients publish, fetched through the guarded dialer: their metadata documents and key sets.
-
-Documents of clients that nobody has allowed yet, in the memory of this process: many people may meet a new client at once, and no row
-may come of a request that anybody can send.
-"""
+"""Fetches what clients publish: client ID metadata documents and key sets."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -83,7 +79,11 @@ MOST_REMEMBERED: Final = 100
 
 
 class RememberedDocuments:
-    """Implements `ports.federation.oauth.NewDocuments`."""
+    """Implements `ports.federation.oauth.NewDocuments`.
+
+    Keeps the documents of clients that no user has allowed yet in the memory of this process: many users may meet a new client at once, and
+    a request that anyone can send must not create a row.
+    """
 
     def __init__(self) -> None:
         self._documents: OrderedDict[str, KeptDocument] = OrderedDict()

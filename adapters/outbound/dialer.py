@@ -1,11 +1,4 @@
-"""Opens connections to checked addresses only, and resolves the names that lead there.
-
-Resolve names to addresses: by the machine's own list first, then by DNS. The queries run on Trio. `getaddrinfo` would hold a thread for
-as long as a foreign name server takes to answer.
-
-Opens connections to checked addresses only. A name is resolved once, all its addresses are checked, and the connection goes to one of
-the checked addresses. So a name that resolves to another address a moment later changes nothing.
-"""
+"""Resolves names, and opens connections to permitted IP addresses only."""
 
 import os
 import socket
@@ -40,7 +33,11 @@ class Names(Protocol):
 
 
 class SystemNames:
-    """Reads the list of hosts and the resolver's configuration once. `resolver` is for tests."""
+    """Resolves names to IP addresses: by the machine's own list first, then by DNS. The queries run on Trio. `getaddrinfo` would hold a
+    thread for as long as a foreign name server takes to respond.
+
+    Reads the list of hosts and the resolver's configuration once. `resolver` is for tests.
+    """
 
     def __init__(self, hosts: Path = HOSTS, resolver: "Resolver | None" = None) -> None:
         self._file = hosts
@@ -130,7 +127,10 @@ _LONGEST_HEAD: Final = 8192
 
 
 class Dialer(httpcore.AsyncNetworkBackend):
-    """httpcore makes all its connections through this class. httpcore resolves no names itself, so no connection goes past the checks.
+    """Opens connections to checked IP addresses only. A name is resolved once, all its addresses are checked, and the connection goes to
+    one of the checked addresses. So a name that resolves to another address a moment later changes nothing.
+
+    httpcore makes all its connections through this class. httpcore resolves no names itself, so no connection goes past the checks.
     `network` is for tests.
     """
 

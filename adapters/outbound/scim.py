@@ -1,8 +1,4 @@
-"""The client of SCIM (RFC 7644) over the guarded client: people in the systems of applications.
-
-An answer is read at most to a length, and in parts: a page of a hundred people must not hold up the event loop. Nothing is followed
-elsewhere, because the token belongs to one host.
-"""
+"""The SCIM client (RFC 7644), which provisions users to applications."""
 
 import re
 from base64 import b64decode
@@ -77,7 +73,11 @@ _RESOURCE: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class ScimClient:
-    """Implements `ports.federation.provisioning_runs.FarSide`."""
+    """Implements `ports.federation.provisioning_runs.FarSide`.
+
+    A response is read at most to a length, and in parts: a page of a hundred users must not block the event loop. It follows no redirects,
+    because the token belongs to one host.
+    """
 
     def __init__(self, outbound: Outbound, clock: Clock) -> None:
         self._outbound = outbound

@@ -1,12 +1,4 @@
-"""Unpack and parse SAML documents of others, and verify their signatures.
-
-Unpack and parse SAML documents of others. A document must be small and in UTF-8, and may have no document type, entities, comments or
-processing instructions. Values are read from the places that the standard gives them, and never by a search through the document.
-
-Verify signatures of others. A signature counts only in the form of SAML core, section 5.4: a child of an element, over that element,
-with exclusive canonicalization and a strong method. The form is checked before anything is computed. So a signature cannot make us use
-another transform, fetch an address, or take a key from the document.
-"""
+"""Unpacks and parses SAML documents of others, and verifies their signatures."""
 
 import re
 import zlib
@@ -88,6 +80,9 @@ def parsed(
 ) -> Element:
     """The root. With the namespaces that are declared `around` the document, which was a part of another one, the root is an element that
     declares them and contains the document's. Raises `MessageRefused`.
+
+    A document must be small and in UTF-8, and may have no document type, entities, comments or processing instructions. Values are read
+    from the places that the standard gives them, and never by a search through the document.
     """
     found = _DECLARATION.match(document)
     rest = document[found.end() :] if found else document
@@ -193,7 +188,12 @@ class MethodRefused(MessageRefused):
 
 
 def verified(root: Element, certificates: Sequence[str], accepted: Accepted = OF_SERVICE_PROVIDERS) -> bool:
-    """False when the document is unsigned. Raises `MessageRefused` for a signature of another form, or one that no certificate verifies."""
+    """False when the document is unsigned. Raises `MessageRefused` for a signature of another form, or one that no certificate verifies.
+
+    A signature counts only in the form of SAML core, section 5.4: a child of an element, over that element, with exclusive canonicalization
+    and a strong method. The form is checked before anything is computed. So a signature cannot make us use another transform, fetch a URL,
+    or take a key from the document.
+    """
     signatures = list(root.iter(SIGNATURE))
     if not signatures:
         return False

@@ -1,20 +1,4 @@
-"""Our own signatures: the names and algorithms of XML, the canonical form, and key pairs with their certificates.
-
-The signatures that are accepted, by the kind of sender. Service providers choose among few methods, and all know RSA with SHA-256;
-directories sign as their operators have set them up.
-
-Write XML in its canonical form (Exclusive XML Canonicalization 1.0) from the beginning. So the text can be signed as it is, and need not
-be parsed, copied or canonicalized first.
-
-Markup has a type of its own, which only these functions make, so a value can never become markup.
-
-Sign our own documents. They are written in canonical form, so XML Signature needs only a digest over the text, and an RSA signature over
-a few lines that contain the digest. xmlsec verifies the signatures of others. For our own signatures it would parse, copy and canonicalize
-the document each time, which takes as long as the signature itself.
-
-Makes RSA key pairs that sign assertions, each with a self-signed certificate. Service providers trust the certificate because it is in
-our metadata, and use nothing of it but the key.
-"""
+"""Writes and signs our SAML documents: names and algorithms, canonical XML, XML signatures, and key pairs with certificates."""
 
 import inspect
 import re
@@ -74,7 +58,10 @@ UNSPECIFIED_NAME: Final = "urn:oasis:names:tc:SAML:2.0:attrname-format:unspecifi
 
 
 class Accepted(Frozen, kw_only=True):
-    """The methods that are accepted from a kind of sender, with their names for people."""
+    """The methods that are accepted from a kind of sender, with their names for people.
+
+    Service providers choose among few methods, and all know RSA with SHA-256; identity providers sign as their operators have set them up.
+    """
 
     sender: str
     methods: Mapping[str, str]
@@ -110,7 +97,11 @@ _IN_ATTRIBUTES: Final = (("&", "&amp;"), ("<", "&lt;"), ('"', "&quot;"), ("\t", 
 
 
 def element(name: str, attributes: Mapping[str, str], *content: Markup, declared: bool = False) -> Markup:
-    """An element. `name` has a prefix. With `declared`, the element declares the namespace of the prefix, since no element around it does.
+    """Writes XML in its canonical form (Exclusive XML Canonicalization 1.0) from the beginning. So the text can be signed as it is, and
+    need not be parsed, copied or canonicalized first. Markup has a type of its own, which only these functions make, so a value can never
+    become markup.
+
+    An element. `name` has a prefix. With `declared`, the element declares the namespace of the prefix, since no element around it does.
     Raises `RequestDeclined` for a value that XML cannot have.
     """
     head = name + _DECLARED[name.partition(":")[0]] if declared else name
@@ -193,7 +184,12 @@ _WITHIN: Final = Mould(lambda reference, digest: _signed_info(reference, digest,
 
 
 def signature(over: Markup, its_id: str, signer: KeyPair) -> Markup:
-    """The signature over the whole element `over`. The caller puts the signature into that element."""
+    """The signature over the whole element `over`. The caller puts the signature into that element.
+
+    The document is in canonical form, so XML Signature needs only a digest over the text, and an RSA signature over a few lines that
+    contain the digest. xmlsec verifies the signatures of others. For our own signatures it would parse, copy and canonicalize the document
+    each time, which takes as long as the signature itself.
+    """
     reference, digest = f"#{its_id}", b64encode(sha256(over.encode()).digest()).decode()
     value = worded("ds:SignatureValue", b64encode(sign_octets(_ALONE(reference, digest).encode(), signer)).decode())
     within = _WITHIN(reference, digest)
@@ -226,7 +222,11 @@ _LONGEST_NAME: Final = 64
 
 
 class RsaCertificates:
-    """Implements `ports.saml.CertificateMaker`."""
+    """Implements `ports.saml.CertificateMaker`.
+
+    Makes RSA key pairs that sign assertions, each with a self-signed certificate. Service providers trust the certificate because it is in
+    our metadata, and use nothing of it but the key.
+    """
 
     def __init__(self) -> None:
         # Finding two primes takes a good part of a second. One pair at a time is plenty.

@@ -1,14 +1,4 @@
-"""The texts of pages and mails, and the reader of their files.
-
-Reads a catalogue: the part of TOML that a list of texts needs. `tomllib` reads the same texts from these files (a test compares), but it
-takes twenty times as long, and the first person to see a page waits for it.
-
-The texts of pages and mails: one catalogue for each language. Each is read when it is first spoken.
-
-Mails, and pages that share their texts, have one file a language beside this module. A page of the console has its texts in all languages
-beside it, in its folder `texts`. English says what there is; tests see to it that the other languages of the console have the same keys and
-placeholders. Further languages have one file each and no texts of the console, and tell in English what they lack.
-"""
+"""The texts of pages and mails: one catalog for each language, read when the language is first used."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -103,7 +93,11 @@ def spoken(language: Language, source: str) -> str:
 
 
 def read_catalogue(source: str, known: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """The texts of `source`, none of which is `known`."""
+    """The texts of `source`, none of which is `known`.
+
+    Reads the part of TOML that a list of texts needs. `tomllib` reads the same texts from these files (a test compares), but it takes
+    twenty times as long, and the first user to see a page waits for it.
+    """
     texts: dict[str, str] = {}
     section = ""
     for number, line in enumerate(source.split("\n"), 1):
@@ -126,7 +120,12 @@ PARAGRAPH_OF_MAIL: Final = "margin:0 0 16px;font-size:16px;line-height:25px;colo
 
 
 class ShippedTexts:
-    """Implements `ports.texts.Texts`. `beside` is the folder of the pages whose texts stand beside them."""
+    """Implements `ports.texts.Texts`. `beside` is the folder of the pages whose texts stand beside them.
+
+    Mails, and pages that share their texts, have one file a language beside this module. A page of the console has its texts in all
+    languages beside it, in its folder `texts`. English defines the keys; tests check that the other languages of the console have the same
+    keys and placeholders. Further languages have one file each and no texts of the console, and fall back to English.
+    """
 
     def __init__(self, beside: Path | None = None) -> None:
         self._beside: Final = beside

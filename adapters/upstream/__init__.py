@@ -1,14 +1,4 @@
-"""The installation's three shared providers, and the one place where all providers are found.
-
-The code host: OAuth 2.0, and two calls to its API. The code host issues no ID tokens.
-
-The office suite: OpenID Connect, for people of many tenants and of none.
-
-The web suite: OpenID Connect, with a parameter of its own for refresh tokens (`access_type`).
-
-Upstream providers: the three of the installation, further ones that platform owners add, and organizations' own providers, which speak
-OpenID Connect, SAML or LDAP.
-"""
+"""The 3 social providers of the installation, and the one entry to all identity providers."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
@@ -31,6 +21,8 @@ CODEHOST_SCOPES: Final = ("read:user", "user:email")
 
 
 class CodeHost:
+    """GitHub: OAuth 2.0, and two calls to its API. It issues no ID tokens."""
+
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._reached = PublishedAnswers(self._reach)
@@ -65,6 +57,8 @@ class CodeHost:
 
 
 class OfficeSuite(OpenId):
+    """Microsoft: OpenID Connect, for users of many tenants and of none."""
+
     def wishes(self, asked: ProviderRequest) -> Mapping[str, str]:
         return super().wishes(asked) or ({"prompt": "select_account"} if asked.choose else {})
 
@@ -73,6 +67,8 @@ class OfficeSuite(OpenId):
 
 
 class WebSuite(OpenId):
+    """Google: OpenID Connect, with a parameter of its own for refresh tokens (`access_type`)."""
+
     def wishes(self, asked: ProviderRequest) -> Mapping[str, str]:
         """The web suite does not know `prompt=login`, so it gets `select_account`. A person who chooses an account there may have to sign
         in.
@@ -100,8 +96,11 @@ class _Protocol(Protocol):
 
 
 class Upstreams:
-    """Implements `ports.identity.upstream.UpstreamProtocols`. `named` makes calls to providers that the operator has named, and
-    `guarded` makes calls to providers that tenants, or platform owners on a page, have named.
+    """Selects the protocol of an identity provider: the social providers, custom providers that platform owners add, and organizations'
+    enterprise connections by OpenID Connect, SAML or LDAP.
+
+    Implements `ports.identity.upstream.UpstreamProtocols`. `named` makes calls to providers that the operator has named, and `guarded`
+    makes calls to providers that tenants, or platform owners on a page, have named.
     """
 
     def __init__(

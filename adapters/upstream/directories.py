@@ -1,9 +1,4 @@
-"""Directories of organizations, which speak LDAP or SAML. Their word waits in the database until the browser comes back.
-
-LDAP: people type their password on a page of ours, which asks the directory. The browser then comes back with a code.
-
-SAML: a browser carries every message, so nothing is called here. The answer waits read and checked, and its browser comes back with a code.
-"""
+"""Identity providers of organizations that speak LDAP or SAML, as redirects that end with a code."""
 
 import json
 from uuid import UUID
@@ -24,6 +19,10 @@ from ports.system import Clock
 
 
 class LdapPasswordPages:
+    """Users enter their password on a page of ours, which asks the directory. The assertion is stored until the browser returns with a
+    code.
+    """
+
     def __init__(self, directories: LdapDirectories, answers: ConnectionLookup, keyring: KeyRing, base_url: str) -> None:
         self._directories = directories
         self._answers = answers
@@ -62,6 +61,10 @@ class LdapPasswordPages:
 
 
 class SamlDirectories:
+    """The browser carries every SAML message, so nothing is called here. The response is validated and stored until its browser returns
+    with a code.
+    """
+
     def __init__(
         self, documents: ServiceProviderDocuments, answers: ConnectionLookup, keyring: KeyRing, clock: Clock, base_url: str
     ) -> None:

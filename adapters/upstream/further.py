@@ -1,7 +1,4 @@
-"""Further providers of the installation: OpenID Connect by the issuer, and OAuth 2.0 by addresses with a profile.
-
-Secrets of our client at further providers: kept as they are, or made of a private key for a few minutes, as Apple wants them.
-"""
+"""Custom providers of the installation: OpenID Connect by the issuer, and OAuth 2.0 by endpoints with a profile."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -35,7 +32,9 @@ _LASTS: Final = timedelta(minutes=5)
 
 
 def made_secret(settings: FurtherSettings, client: ClientAtProvider, now: datetime) -> ClientAtProvider:
-    """The client with the secret that goes to the provider. Raises `BadRequest` for a key that is none."""
+    """Returns the client with the secret that goes to the provider: the stored one, or a JWT signed for a few minutes with a private key,
+    as Apple requires. Raises `BadRequest` for an invalid key.
+    """
     if settings.secret_kind is ClientSecretKind.TEXT:
         return client
     claims = {

@@ -1,8 +1,4 @@
-"""Verify tokens with the keys that their issuers publish: ID tokens of providers, and assertions by which issuers vouch.
-
-Keep the metadata and keys that providers publish for a while. Callers that ask at the same time share one call, also a call that fails.
-Otherwise a slow provider would delay these callers one after the other.
-"""
+"""Verifies ID tokens and JWT assertions with the keys that their issuers publish."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -53,6 +49,10 @@ class _Place(Generic[Published]):
 
 
 class PublishedAnswers(Generic[Published]):
+    """Caches the metadata and keys that providers publish. Callers that ask at the same time share one call, also a call that fails.
+    Otherwise a slow provider would delay these callers one after the other.
+    """
+
     def __init__(self, fetch: Callable[[str], Awaitable[Published]], most: int = MOST_REMEMBERED) -> None:
         self._fetch = fetch
         self._most = most

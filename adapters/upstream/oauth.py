@@ -1,8 +1,4 @@
-"""What all providers have in common: the authorization request, calls to the token endpoint (RFC 6749, RFC 7636) and to APIs.
-
-Calls to providers. A request has a form or no body, and its answer is JSON. Every other answer is refused, and its text is neither
-logged nor passed on.
-"""
+"""What all OAuth providers share: the authorization request, the token endpoint (RFC 6749, RFC 7636) and API calls."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -39,8 +35,10 @@ _FORM: Final = {"content-type": "application/x-www-form-urlencoded"}
 
 
 class Calls:
-    """`plain` makes calls over http, and `secure` calls over https. They differ, because not every provider may be called without
-    encryption.
+    """Calls providers. A request has a form or no body, and its response is JSON. Every other response is refused, and its text is neither
+    logged nor passed on.
+
+    `plain` makes calls over http, and `secure` calls over https. They differ, because not every provider may be called without encryption.
     """
 
     def __init__(self, secure: Outbound, plain: Outbound) -> None:

@@ -1,16 +1,4 @@
-"""The filter of breached passwords: its file, and the file that the operator names.
-
-MD4, as RFC 1320 describes it. Lists of NTLM hashes are made with it, and OpenSSL no longer offers it. It protects nothing here.
-
-The filter of breached passwords: one file that says of a hash whether it stands in the lists that the file was made of.
-
-After a page with the header come blocks of a page each, and a hash sets six bits of one block. Its first four bytes name the block, so
-that ordered lists are written in order; six words of two bytes name the bits. All numbers are big-endian. About three in a thousand
-hashes of no list are taken for one.
-
-The filter that the operator names. A new file under its name takes effect without a restart, once it has proved whole; until then, and
-if it does not, the one before stays.
-"""
+"""The filter file of breached passwords that the operator names."""
 
 import hashlib
 import os
@@ -52,6 +40,7 @@ _FIRST_STEPS, _SECOND_STEPS, _THIRD_STEPS = (
 
 
 def md4(text: bytes) -> bytes:
+    """MD4 as RFC 1320 describes it. Lists of NTLM hashes are made with it, and OpenSSL no longer offers it. It protects nothing here."""
     padded = text + b"\x80" + bytes(-(len(text) + 9) % 64) + (8 * len(text)).to_bytes(8, "little")
     state = _BEGINNING
     for at in range(0, len(padded), 64):
@@ -166,6 +155,10 @@ class PasswordFilter:
     """An opened and verified filter. Each question reads one page, which processes share in the system's cache. It is read, and not mapped:
     a page of a map that somebody cuts off, or that the disk does not give, ends the process. A file that is written over, rather than
     exchanged, knows nothing from then on.
+
+    The file tells of a hash whether it is in the lists that the file was made of. After a page with the header come blocks of a page each,
+    and a hash sets six bits of one block. Its first four bytes name the block, so that ordered lists are written in order; six words of two
+    bytes name the bits. All numbers are big-endian. About three in a thousand hashes of no list are taken for one.
     """
 
     def __init__(self, file: int, head: FilterHead, state: FileState) -> None:
@@ -275,7 +268,11 @@ class NoBreachedPasswords:
 
 
 class WatchedFilter:
-    """Implements `ports.crypto.BreachedPasswords` and `WatchedFile`."""
+    """Implements `ports.crypto.BreachedPasswords` and `WatchedFile`.
+
+    A new file under the configured name takes effect without a restart, once it has been verified; until then, and if it is invalid, the
+    one before stays.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
