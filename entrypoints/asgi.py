@@ -1,8 +1,4 @@
-"""Postern on another ASGI server that runs Trio: `hypercorn --worker-class trio 'entrypoints.asgi:application()'`.
-
-Prefer `postern serve`: only Postern's own server bounds how slow and how many clients may be (decisions 0002 and 0074). With this module,
-the other server binds the address. So `POSTERN_BASE_URL` must name the address, and the settings of our listener have no effect.
-"""
+"""Runs Postern on another ASGI server that supports Trio: `hypercorn --worker-class trio 'entrypoints.asgi:application()'`."""
 
 import os
 from importlib.metadata import version
@@ -21,7 +17,11 @@ from entrypoints.signals import Stopping
 
 
 def application() -> PosternApplication:
-    """Reads the settings now. Everything else is opened when the server starts, and closed when the server stops."""
+    """Prefer `postern serve`: only Postern's own server bounds how slow and how many clients may be (decisions 0002 and 0074). Here, the
+    other server binds the address. So `POSTERN_BASE_URL` must name the address, and the settings of our listener have no effect.
+
+    Reads the settings now. Everything else is opened when the server starts, and closed when the server stops.
+    """
     settings = read(os.environ)
     logs.configure(settings.log_level, settings.log_format)
     raise_descriptor_limit()

@@ -1,13 +1,4 @@
-"""All of the demo, and its organizations with their people and services.
-
-The organizations of the demo with their people and a service. The first run makes all of these, and later runs find them again.
-
-Its people and organizations have ids of version 8. Nothing else gives such ids: those of `SystemIds` are of version 7. So an account or an
-organization that others made never passes for the demo's, whatever it is called and whoever hands it over.
-
-All of the demo: two tenants, a web application, an MCP server and a client of it, and an application by SAML. What these need in Postern
-is a configuration document, which the operator applies as `postern config apply` does.
-"""
+"""Sets up the demo: two tenants with users, a web application, an MCP server and a client of it, and a SAML application."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -58,6 +49,10 @@ async def make_organizations(postern: Postern, home: str, *, partner: bool = Fal
     """Makes or finds everything in one transaction; with `partner`, another organization with an owner, too. `home` is the URL of the
     application. Raises `StartFailed`, and has changed nothing then, when somebody else has made an account or an organization that is
     called as the demo's, or when one of the demo's own is not active or governs the installation.
+
+    The first run creates them, and later runs find them again. Its users and organizations have IDs of version 8. Nothing else gives such
+    IDs: those of `SystemIds` are of version 7. So an account or an organization that others created never passes for the demo's, whatever
+    it is called and whoever hands it over.
     """
     known = await _known(postern, SLUG, OWNER)
     known_partner = await _known(postern, PARTNER_SLUG, PARTNER) if partner else None
@@ -207,7 +202,10 @@ class Programs(Frozen):
 
 
 async def make_everything(postern: Postern, made: Demo, programs: Programs, issuer: str) -> None:
-    """Makes or finds what the programs need in the demo's two organizations, and tells them. Raises `StartFailed`."""
+    """Makes or finds what the programs need in the demo's two organizations, and tells them. Raises `StartFailed`.
+
+    What the programs need in Postern is a configuration file, which the operator applies as `postern config apply` does.
+    """
     configuring = Configuring(DocumentOperator(postern, {}))
     planned = await configuring.plan(document(programs), _without_secrets)
     if planned.problems:

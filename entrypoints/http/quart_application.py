@@ -1,13 +1,4 @@
-"""The Quart application: blueprints by family, the lifespan, error handlers, a test client, and two ways for a request.
-
-Turn Quart's requests into calls of our dispatcher, and answers into Quart's responses. Quart's stock connection class uses this module.
-
-All endpoints share one view, and routing errors end in the same view. The dispatcher decides by its own router what is served, so the view
-holds no rule.
-
-Our own connection class hands a request straight to the dispatcher. Quart's stock connection class makes a request context, finds a view
-and calls the view. Both ways end in the same dispatcher. Decision 0074 has the reasons.
-"""
+"""The Quart application: blueprints, lifespan, error handlers and a test client."""
 
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Final, cast, get_args, get_origin
@@ -31,7 +22,12 @@ from entrypoints.http.server.protocol import FINISH
 
 
 async def hand_over(_error: Exception | None = None, **_values: Any) -> Response:
-    """The view of every endpoint. Quart also calls it as an error handler, for requests that its own map does not know."""
+    """Turns Quart's requests into calls of our dispatcher, and answers into Quart's responses. Quart's stock connection class uses it. All
+    endpoints share this view, and routing errors end in it, too. The dispatcher decides by its own router what is served, so the view holds
+    no rule.
+
+    The view of every endpoint. Quart also calls it as an error handler, for requests that its own map does not know.
+    """
     dispatcher = _dispatcher()
     # Quart cancels its tasks when the client leaves. A handler that has called `finish` goes on, as it does on our own server.
     with trio.CancelScope() as scope:
@@ -90,7 +86,11 @@ _NO_FAMILY: Final = "foundation"
 
 
 class DispatchedConnection:
-    """Hands one request to the dispatcher, in the task of the connection. The body is read only when the dispatcher asks for it."""
+    """Hands one request to the dispatcher, in the task of the connection. The body is read only when the dispatcher asks for it.
+
+    Quart's stock connection class makes a request context, finds a view and calls the view. Both ways end in the same dispatcher. Decision
+    0074 has the reasons.
+    """
 
     __slots__ = ("_application", "_scope")
 

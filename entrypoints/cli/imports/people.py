@@ -1,7 +1,4 @@
-"""`postern import …`: people and clients of another system come over, with a report of the import.
-
-`postern import … --clients`: the clients of another system as a configuration document. Nobody is imported.
-"""
+"""`postern import …`: imports users and clients of another system, with a report of the import."""
 
 import argparse
 import json
@@ -48,7 +45,10 @@ _LONGEST_LINE: Final = 500
 
 
 def write_clients(arguments: argparse.Namespace, asked: ImportFiles) -> None:
-    """Raises `StartFailed`, `BadRequest` and `OSError`."""
+    """`postern import … --clients`: writes the clients of another system as a configuration file. Nobody is imported.
+
+    Raises `StartFailed`, `BadRequest` and `OSError`.
+    """
     if not arguments.organization:
         raise StartFailed("--clients needs --organization: the services of the document are those of an organization")
     path, parts = Path(arguments.clients), foreign_parts(asked)

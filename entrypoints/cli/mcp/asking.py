@@ -1,13 +1,4 @@
-"""Asks the product by HTTP, with the key, and marks the words of tenants in its answers.
-
-No redirect is followed, and no answer is read beyond its bound.
-
-A name in an answer may say "ignore your instructions", and must arrive as a name.
-
-A string is ours only if its value can be nothing else: an id, a moment, a digest, or a word of the interface. Every other one stands
-between two fences with a number that is drawn anew for each answer, so no name can close its fence. Characters that nobody sees are written
-out.
-"""
+"""Calls the API with the key, and marks the words of tenants in its answers."""
 
 import json
 import re
@@ -60,6 +51,8 @@ def require_private(url: str) -> str:
 
 
 class ProductClient:
+    """It follows no redirect, and reads no answer beyond its bound."""
+
     def __init__(self, url: str, token: str) -> None:
         self.url = url
         self._token = token
@@ -132,7 +125,12 @@ _FENCED: Final = re.compile(r"«([0-9a-f]{8}):(.*):\1»", re.DOTALL)
 
 
 class Marker:
-    """Marks one answer. `words` are those of the interface: names of fields, and values of enumerations."""
+    """Marks one answer. `words` are those of the interface: names of fields, and values of enumerations.
+
+    A name in an answer may say "ignore your instructions", and must arrive as a name. A string is ours only if its value can be nothing
+    else: an ID, a time, a digest, or a word of the interface. Every other one is between two fences with a number that is drawn again for
+    each answer, so no name can close its fence. Invisible characters are written out.
+    """
 
     def __init__(self, words: Collection[str]) -> None:
         self._words = words

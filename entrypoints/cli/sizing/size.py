@@ -1,10 +1,4 @@
-"""`postern size`: says what an installation needs, reckoned from what was measured.
-
-What was measured, and on what: the one place of these figures. `python -m ops.drill sizing` measures them again, but for those of
-tokens, which are in docs/benchmarks.md ("organizations", ten thousand of them).
-
-What an installation needs, from what people do and what that was measured to cost. Pure, and on the careful side.
-"""
+"""`postern size`: estimates what an installation needs, from measured costs."""
 
 import argparse
 import math
@@ -16,7 +10,11 @@ from entrypoints.failures import OK
 
 
 class Measurements(Frozen):
-    """Processor time is in milliseconds of one core, on few connections; under more load each request costs less."""
+    """Processor time is in milliseconds of one core, on few connections; under more load each request costs less.
+
+    These figures are in this one place. `python -m ops.drill sizing` measures them again, but for those of tokens, which are in
+    docs/benchmarks.md ("organizations", ten thousand of them).
+    """
 
     on: str
     machine: str
@@ -121,6 +119,7 @@ class Needs(Frozen):
 
 
 def needs(demand: Demand, costs: Measurements = MEASURED) -> Needs:
+    """Estimates what an installation needs, from what users do and what that was measured to cost. Pure, and on the careful side."""
     rate = demand.sign_ins_a_day * demand.peak_share / 3600 * RUSH
     serving = rate * (costs.sign_in_ms + demand.tokens * costs.token_ms + demand.reads * costs.read_ms) / 1000
     asking = rate * (costs.sign_in_database_ms + demand.tokens * costs.token_database_ms + demand.reads * costs.read_database_ms) / 1000

@@ -1,7 +1,4 @@
-"""What a rehearsal does in the migrated copy: an account, an organization, an application, a sign-in with tokens, and pages.
-
-Nothing listens. Requests go to the application in this process, as its server would hand them over.
-"""
+"""What a rehearsal does in the migrated copy: an account, an organization, an application, a sign-in with tokens, and pages."""
 
 import re
 import secrets
@@ -99,7 +96,10 @@ async def leave_out_demands(url: str) -> Sequence[str]:
 
 
 class Browser:
-    """Speaks to the application in this process, and keeps cookies."""
+    """Speaks to the application in this process, and keeps cookies.
+
+    Nothing listens. Requests go to the application in this process, as its server would hand them over.
+    """
 
     def __init__(self, application: PosternApplication, base_url: str) -> None:
         self._application = application

@@ -1,8 +1,4 @@
-"""Which entries of the changelog concern an installation.
-
-An entry may end with `(concerns: hooks, POSTERN_OUTBOUND_PROXY)`: features that have rows, and settings that are not at their default. An
-entry without such a mark concerns everybody.
-"""
+"""Selects the entries of the changelog that concern an installation."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -39,7 +35,11 @@ _SENTENCE: Final = re.compile(r".+?\.(?=\s|\Z)")
 
 
 class ChangelogEntry(Frozen):
-    """`text` is one paragraph. `concerns` are the words of its mark; empty: everybody."""
+    """`text` is one paragraph. `concerns` are the words of its mark; empty: everybody.
+
+    An entry may end with `(concerns: hooks, POSTERN_OUTBOUND_PROXY)`: features that have rows, and settings that are not at their default.
+    An entry without such a mark concerns everybody.
+    """
 
     text: str
     concerns: Sequence[str] = ()

@@ -1,9 +1,4 @@
-"""The words of a verb and its options, from the declaration of its endpoint: what the table `verbs.jsonl` says, and what the options that
-somebody gave say to the endpoint. Only who writes the table, and who runs a verb, loads this, and with it all routes.
-
-The words of a verb. An endpoint of an organization is the command `postern NOUN VERB`. Path and method say both, unless the declaration
-does (`verb`). `/services/{service_slug}/plans` gives `service-plan list` and `create`; its items give `show`, `set` and `delete`.
-"""
+"""Derives the words of a verb and its options from the declaration of its endpoint."""
 
 import argparse
 import re
@@ -40,7 +35,12 @@ _OF_THE_ONLY_ONE: Final = {"GET": "show", "POST": "set", "PATCH": "set", "PUT": 
 
 
 def verbs_of(endpoints: Iterable[Endpoint]) -> Verbs:
-    """Raises `InvalidDeclaration` when two endpoints have the same words, or when an endpoint needs words of its own."""
+    """An endpoint of an organization is the command `postern NOUN VERB`. Path and method determine both, unless the declaration does
+    (`verb`). `/services/{service_slug}/plans` gives `service-plan list` and `create`; its items give `show`, `set` and `delete`. Only the
+    writer of the table `verbs.jsonl`, and a running verb, load this module, and with it all routes.
+
+    Raises `InvalidDeclaration` when two endpoints have the same words, or when an endpoint needs words of its own.
+    """
     offered = [one for one in endpoints if _is_offered(one)]
     methods: dict[str, set[str]] = defaultdict(set)
     for one in offered:

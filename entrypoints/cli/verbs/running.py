@@ -1,10 +1,4 @@
-"""Runs a verb, and shows its answer to people.
-
-An answer for people: a record as lines, a list as a table. What does not fit there is in `--json`.
-
-Runs a verb: asks the endpoint's handler as a request would, on the database of the settings. The operator does what the owner of the
-organization may do and needs no fresh proof; the log names the operator. No limit counts a command.
-"""
+"""Runs a verb, and prints its answer."""
 
 import argparse
 import json
@@ -36,6 +30,7 @@ _LONGEST_IN_TABLE: Final = 40
 
 
 def shown_lines(answer: Any) -> list[str]:
+    """A record becomes lines, a list a table. What does not fit there is in `--json`."""
     if isinstance(answer, list):
         return _table(answer)
     return list(_lines(answer)) or ["Done."]
@@ -134,7 +129,11 @@ async def _run(given: argparse.Namespace, settings: Settings) -> None:
 
 
 async def answer_of(given: argparse.Namespace, settings: Settings) -> Any:
-    """The answer in JSON's terms. Raises the refusals of the endpoint."""
+    """Runs a verb: calls the endpoint's handler as a request would, on the database of the settings. The operator does what the owner of
+    the organization may do and needs no recent authentication; the log names the operator. No rate limit counts a command.
+
+    The answer in JSON's terms. Raises the refusals of the endpoint.
+    """
     endpoint = _endpoint(given)
     body, query, path = _body(given, endpoint), _query(given, endpoint), _path(given, endpoint)
     async with opened_postern(settings) as postern:

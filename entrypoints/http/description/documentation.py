@@ -1,13 +1,4 @@
-"""The documentation of the API for people, with the facts in words and samples of our clients.
-
-How our clients for Python and TypeScript call an endpoint, with the values of its example. The names are those that `ops/clients` gives
-(`tests/e2e/clients/test_samples.py` compares).
-
-The pages are rendered from the OpenAPI document: one of contents, and one for each tag, with the types that the tag's endpoints use. They
-work without scripts and load nothing from other sites.
-
-The templates read the OpenAPI document itself. `_WORDS` has the functions by which the templates put parts of the document into words.
-"""
+"""The API reference for developers, with the facts in words and samples of our clients."""
 
 import json
 import re
@@ -175,6 +166,9 @@ def has_samples(operation: Json) -> bool:
 
 
 def in_python(operation: Json) -> str:
+    """Shows how our client for Python calls the endpoint, with the values of its example. The names are those that `ops/clients` generates
+    (`tests/e2e/clients/test_samples.py` compares).
+    """
     media_type, body = _body(operation)
     arguments = [json.dumps(str(value)) for value in _given(operation, "path").values()]
     named = {**_given(operation, "query"), **(body if isinstance(body, Mapping) else {})}
@@ -186,6 +180,7 @@ def in_python(operation: Json) -> str:
 
 
 def in_typescript(operation: Json) -> str:
+    """Shows the same call with our client for TypeScript."""
     media_type, body = _body(operation)
     arguments = [json.dumps(str(value)) for value in _given(operation, "path").values()]
     if isinstance(body, Mapping):
@@ -369,6 +364,10 @@ class Documentation(Frozen):
 
 
 def rendered(pages: Pages, document: Json) -> Documentation:
+    """Renders the OpenAPI document: a page of contents, and one for each tag, with the types that the tag's endpoints use. The pages work
+    without scripts and load nothing from other sites. The templates read the OpenAPI document itself. `_WORDS` has the functions by which
+    the templates put parts of the document into words.
+    """
     base_url = document["servers"][0]["url"]
     schemas = document["components"]["schemas"]
     all_guides = guides()

@@ -1,11 +1,4 @@
-"""The guides of this version, as pages at `/docs/guides`, from Markdown.
-
-Markdown as our own guides write it, in HTML: headings, paragraphs, lists, tables, examples, code, bold, italics and links. All else is
-text, and all text is escaped.
-
-Whoever runs or uses an installation need not look for the guides of its version elsewhere. A package has them beside it; without them
-there are no such pages, and no links to them.
-"""
+"""The guides of this version, as pages at `/docs/guides`, rendered from Markdown."""
 
 import posixpath
 import re
@@ -33,6 +26,9 @@ _NO_NAME: Final = re.compile(r"[^\w -]")
 
 
 def in_html(text: str, linking: Linking) -> Markup:
+    """Renders Markdown as our own guides write it: headings, paragraphs, lists, tables, examples, code, bold, italics and links. All else
+    is text, and all text is escaped.
+    """
     return Markup("\n").join(_blocks(text.splitlines(), linking))
 
 
@@ -207,7 +203,11 @@ def _read() -> Mapping[str, str]:
 
 
 def guides() -> Mapping[str, Guide]:
-    """All guides by their names."""
+    """All guides by their names.
+
+    Operators and developers need not look for the guides of their version elsewhere. A package ships them; without them there are no such
+    pages, and no links to them.
+    """
     read = _read()
     made = [_guide(path, text, read) for path, text in read.items()]
     return {one.name: one for one in sorted(made, key=lambda one: (list(FOLDERS).index(one.folder), one.title))}

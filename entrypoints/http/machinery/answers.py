@@ -1,19 +1,4 @@
-"""What handlers answer with: values, the headers of all answers, and what other origins may read (CORS).
-
-The headers that all answers have. The code makes these headers once, so that an answer adds only its own headers.
-
-The module also has the headers of single endpoints. A declaration names the headers that its handler reads and the headers of its
-successful answers, and the OpenAPI description follows from the declaration. `entrypoints/http/description/openapi.py` describes the
-headers of all requests and answers.
-
-The values that a handler returns: a Struct for JSON, `EMPTY_OBJECT` for an empty object, `NO_BODY` for no body at all, bytes for an
-encoded body, `Streamed` for a body that is too long for one piece. An `Answer` around such a value sets another status or other headers
-than the declaration.
-
-Cross-origin requests (CORS): off unless the operator lists origins, or the endpoint is for applications that run in browsers. Callers
-send bearer tokens, and no endpoint that others' pages may call reads or sets a cookie. Some libraries ask the browser to send cookies along
-all the same. Their requests pass at the three endpoints that every application in a browser calls, from origins of registered applications.
-"""
+"""What handlers answer with: values, security headers, and the CORS headers for other origins."""
 
 import re
 from collections.abc import AsyncGenerator, Sequence
@@ -145,8 +130,10 @@ def language_headers(body: object, language: Language) -> Sequence[tuple[bytes, 
 
 
 def answer_headers(common: HeaderList, media_type: bytes | None, cache: str = NO_STORE, *, policy: PagePolicy | None = None) -> HeaderList:
-    """The headers of a page with this policy. Without a policy, the headers of an API answer. Nobody may change the list, because
-    endpoints share it.
+    """The headers of a page with this policy. Without a policy, the headers of an API answer. Nobody may change the list, because endpoints
+    share it.
+
+    The headers are made once, so that an answer adds only its own.
     """
     return _shared_headers(tuple(common), media_type, cache, policy)
 
@@ -181,7 +168,11 @@ class RequestHeader(Frozen):
 
 
 class AnswerHeader(Frozen):
-    """A header of successful answers."""
+    """A header of successful answers.
+
+    A declaration names the headers that its handler reads and the headers of its successful answers, and the OpenAPI description follows
+    from the declaration. `entrypoints/http/description/openapi.py` describes the headers of all requests and answers.
+    """
 
     name: str
     text: str
@@ -246,6 +237,11 @@ NO_BODY: Final = NoBody()
 
 
 class Answer(Frozen, Generic[Value]):
+    """A value with another status or other headers than the declaration. The values that a handler returns are a Struct for JSON,
+    `EMPTY_OBJECT` for an empty object, `NO_BODY` for no body at all, bytes for an encoded body, and `Streamed` for a body that is too long
+    for one piece.
+    """
+
     value: Value
     status: int
     headers: Headers = ()
@@ -326,6 +322,12 @@ def permission(methods: bytes) -> HeaderList:
 
 
 class CrossOrigin:
+    """Cross-origin requests (CORS) are off unless the operator lists origins, or the endpoint is for applications that run in browsers.
+    Callers send bearer tokens, and no endpoint that others' pages may call reads or sets a cookie. Some libraries ask the browser to send
+    cookies along all the same. Their requests pass at the three endpoints that every application in a browser calls, from origins of
+    registered applications.
+    """
+
     def __init__(self, origins: Sequence[str]) -> None:
         self._answers: dict[bytes, HeaderList] = {origin.encode(): for_origin(origin.encode()) for origin in origins}
 

@@ -1,9 +1,4 @@
-"""Decode body, query and path into declared types, and large bodies in threads.
-
-Every fault becomes a 400 that names the field.
-
-One of a few threads decodes or encodes a large body. On the event loop, this work would make all other requests wait.
-"""
+"""Decodes body, query and path into declared types. Every fault becomes a 400 that names the field."""
 
 import json
 import re
@@ -31,7 +26,10 @@ _LIMITER: Final = trio.CapacityLimiter(_THREADS)
 
 
 async def beside_the_loop(work: Callable[[], T], body: Sized) -> T:
-    """The result of `work`. For a small body, `work` runs at once, without a thread. Raises the errors of `work`."""
+    """Decodes or encodes a large body in one of a few threads. On the event loop, this work would make all other requests wait.
+
+    The result of `work`. For a small body, `work` runs at once, without a thread. Raises the errors of `work`.
+    """
     return work() if len(body) < _LARGE else await trio.to_thread.run_sync(work, limiter=_LIMITER)
 
 

@@ -1,13 +1,4 @@
-"""The rate limits, and the limit to the requests that a process works on at once.
-
-The rate limits are data, and two stages apply them. The first stage is a bucket in this process, so that a flood costs no
-database work. The second stage is a bucket in the database, which all processes share.
-
-Each limit is per client: an IPv4 address or an IPv6 /64. The /56 and the /48 around a /64 have wider limits. An endpoint may have several
-limits.
-
-Nobody works on a request that waits for its client to send the body or to read the answer.
-"""
+"""The rate limits, and the limit of requests that a process works on at once."""
 
 import sys
 from collections import OrderedDict
@@ -161,6 +152,11 @@ class _Queue:
 
 
 class Limiter:
+    """The rate limits are data, and two stages apply them. The first stage is a bucket in this process, so that a flood costs no database
+    work. The second stage is a bucket in the database, which all processes share. Each limit is per client: an IPv4 address or an IPv6 /64.
+    The /56 and the /48 around a /64 have wider limits. An endpoint may have several limits.
+    """
+
     def __init__(self, shared: SharedBuckets, metrics: Metrics, own: ProcessBuckets | None = None) -> None:
         self._shared = shared
         self._metrics = metrics
@@ -257,6 +253,8 @@ class Work:
     """`with work:` counts one more request at work. Raises `Overloaded` when too many requests are at work.
 
     A plain class with slots, since every request passes through it.
+
+    A request is not at work while it waits for its client to send the body or to read the response.
     """
 
     __slots__ = ("_most", "_now")

@@ -1,8 +1,4 @@
-"""Find the route of a path. A path without parameters is looked up in a dict. Other paths are matched by a tree of segments.
-
-The router splits the raw path into segments, and percent-decodes each segment afterwards. So an encoded slash is part of a segment and
-never divides two segments.
-"""
+"""Finds the route of a path. A path without parameters is looked up in a dict. Other paths are matched by a tree of segments."""
 
 from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
@@ -39,6 +35,10 @@ class _Node(Generic[Target]):
 
 
 class Router(Generic[Target]):
+    """Splits the raw path into segments, and percent-decodes each segment afterwards. So an encoded slash is part of a segment and never
+    divides two segments.
+    """
+
     def __init__(self, targets: Iterable[tuple[str, str, Target]]) -> None:
         self._routes: dict[str, Route[Target]] = {}
         self._fixed: dict[bytes, Route[Target]] = {}

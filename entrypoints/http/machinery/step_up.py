@@ -1,7 +1,4 @@
-"""Step-up: sensitive endpoints also ask for a fresh proof, so that a stolen access token is not enough.
-
-An endpoint declares `step_up` beside its caller rule. An endpoint that needs a proof only in some cases calls this module itself.
-"""
+"""Step-up: sensitive endpoints require a recent authentication, so that a stolen access token is not enough."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -14,7 +11,10 @@ Changed = TypeVar("Changed")
 
 
 async def require_fresh_proof(request: Request, postern: Postern, asked: StepUp) -> None:
-    """Check the session that the caller rule has admitted. Raises `ReauthenticationRequired`."""
+    """Check the session that the caller rule has admitted. Raises `ReauthenticationRequired`.
+
+    An endpoint declares `step_up` beside its caller rule. An endpoint that requires it only in some cases calls this function itself.
+    """
     if request.needs_no_proof:
         return
     assert request.caller is not None  # noqa: S101 - for the type checker: a rule that admits sessions sets the caller

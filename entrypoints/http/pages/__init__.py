@@ -1,8 +1,4 @@
-"""Pages: their templates, styles and scripts, and their rendering. Pages load nothing from another address.
-
-A template contains no text of its own. It takes its texts from the catalogue, as in `{{ text("sign_in.title") }}`, and is rendered in the
-reader's language, `call.language`. Moments are shown by `{{ moment(at) }}` and `{{ ago(at, now) }}`.
-"""
+"""Pages: their templates, styles and scripts, and their rendering. Pages load nothing from another site."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -53,7 +49,11 @@ _OF_LOOK: Final = re.compile(r"(pages|preview)-([0-9a-z-]+)\.css")
 
 
 class Pages:
-    """Templates and assets, read once."""
+    """Templates and assets, read once.
+
+    A template contains no text of its own. It takes its texts from the catalog, as in `{{ text("sign_in.title") }}`, and is rendered in the
+    reader's language, `call.language`. Times are shown by `{{ moment(at) }}` and `{{ ago(at, now) }}`.
+    """
 
     def __init__(self) -> None:
         self._texts = ShippedTexts(Path(__file__).parent)

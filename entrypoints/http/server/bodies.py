@@ -1,9 +1,4 @@
-"""Where a request's body ends, and where its lines end.
-
-RFC 9112 lets a recipient be lenient in several places: a line may end in a bare LF (section 2.2), a header may be folded (section 5.2), a
-chunk's extension may hold anything. If two parsers on a request's way are lenient in different ways, a request can be smuggled past the
-first parser. So here every line must end in CRLF, and every departure from the grammar is refused.
-"""
+"""Finds where the body of a request ends, strictly by RFC 9112, against request smuggling."""
 
 import re
 from enum import Enum, auto
@@ -18,7 +13,12 @@ _TRAILER: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xf
 
 
 class MalformedBody(Exception):
-    """The request cannot be served as it stands; the status says why."""
+    """The request cannot be served as it stands; the status says why.
+
+    RFC 9112 lets a recipient be lenient in several places: a line may end in a bare LF (section 2.2), a header may be folded (section 5.2),
+    a chunk's extension may hold anything. If two parsers on a request's way are lenient in different ways, a request can be smuggled past
+    the first parser. So here every line must end in CRLF, and every departure from the grammar is refused.
+    """
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)

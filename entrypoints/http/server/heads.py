@@ -1,8 +1,4 @@
-"""Read the head of a request by the grammar of RFC 9112, and write the heads of answers.
-
-RFC 9112 lets a recipient be lenient, but this parser is strict: a head that two parsers could read in different ways is refused. So no
-request can be smuggled past a proxy inside another request.
-"""
+"""Reads the head of a request by the grammar of RFC 9112, and writes the heads of responses."""
 
 import re
 import time
@@ -35,7 +31,11 @@ _READ_BY_US: Final = frozenset({b"connection", b"content-length", b"transfer-enc
 
 
 class RequestHead:
-    """The parts of a request's head that the server uses. Raises `MalformedBody`."""
+    """The parts of a request's head that the server uses. Raises `MalformedBody`.
+
+    RFC 9112 lets a recipient be lenient, but this parser is strict: a head that two parsers could read in different ways is refused. So no
+    request can be smuggled past a proxy inside another request.
+    """
 
     __slots__ = ("expects_continue", "headers", "keeps_alive", "length", "method", "old", "target")
 

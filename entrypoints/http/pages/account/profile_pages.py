@@ -1,11 +1,4 @@
-"""`/ui/confirm-address`: people whose address nobody has proved ask for the mail that proves it. Mostly they came through the directory of
-an organization, which only vouches for the address.
-
-`/ui/profile`: what the person says of themselves, the account's address and its language. A new address needs a fresh proof and a mailed
-link, as with `PATCH /api/user`.
-
-`/ui/password`: choosing a first password, or a new one.
-"""
+"""The account pages for the profile, the email address and the password."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -37,6 +30,8 @@ from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page
 CONFIRM_ADDRESS: Final = "/ui/confirm-address"
 
 
+# For users whose email address is not verified. Mostly they came through the identity provider of an organization, which only asserts the
+# address.
 @page.get(CONFIRM_ADDRESS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
 def show_address_confirmation(call: Call[None, Done], postern: Postern) -> Page:
     """See whether your address is confirmed, and ask for the mail that confirms it"""
@@ -106,6 +101,7 @@ class EmailForm(BoundForm, frozen=True, kw_only=True):
     """The address that the page showed."""
 
 
+# A new email address needs a recent authentication and a mailed link, as with `PATCH /api/user`.
 @page.get(PROFILE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
 async def show_profile(call: Call[None, Done], postern: Postern) -> bytes:
     """See your profile"""

@@ -1,8 +1,5 @@
-"""`/ui/choose-account`, where a person says which of several accounts an application gets, and `/ui/accounts`, which lists the accounts of
-this browser. Only an act of the person on one of these pages, or a sign-in, changes the account in use.
-
-The forms are bound to the browser and not to an account: they show all accounts, and each button names its own. So they still mean the same
-after another tab has changed the account in use.
+"""`/ui/choose-account`, where a user chooses the account for an application, and `/ui/accounts`, which lists the accounts of this
+browser.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,6 +83,9 @@ class AccountsLink(msgspec.Struct, frozen=True):
     """The page of ours to go to with the chosen account."""
 
 
+# Only an act of the user on one of these pages, or a sign-in, changes the account in use. The forms are bound to the browser and not to an
+# account: they show all accounts, and each button names its own. So they still mean the same after another tab has changed the account in
+# use.
 class AccountForm(FlowForm, frozen=True, kw_only=True):
     answer: Literal["", "current", "another"] = ""
     current: UUID = _NOBODY

@@ -1,10 +1,4 @@
-"""Pages between a sign-in and the application or the service provider that it is for: consent, and connecting an account.
-
-`/ui/connect/{provider}/{request}`: an application, or an organization's frontend, asks a person to connect an account at a provider.
-
-The asking session must not connect an account in the person's place. So the answer must come from the browser in which the person is signed
-in, after a fresh proof, and only that browser can come back from the provider.
-"""
+"""Pages between a sign-in and the application or service provider that it is for: consent, and linking an identity."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -275,6 +269,8 @@ def address(postern: Postern, provider: str, request: str) -> str:
     return f"{postern.foundation.public_url}{_PLACE}/{provider}/{request}"
 
 
+# The asking session must not link an identity in the user's place. So the answer must come from the browser in which the user is signed in,
+# after a recent authentication, and only that browser can return from the provider.
 @page.get(_PAGE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=_LINK_REQUEST_PAGE_REFUSES)
 async def show_link_request(call: Call[None, None, LinkRequestPath], postern: Postern) -> Answer[bytes]:
     """Ask whether to connect an account at a provider, for an application that wants it"""

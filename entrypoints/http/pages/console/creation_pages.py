@@ -1,10 +1,4 @@
-"""The pages that make something, with short names made from names, and the page that shows a secret once.
-
-Short names, made from names: for addresses and programs. Whoever wants another chooses it.
-
-A form that was sent twice makes one thing. So where another thing has the short name, nothing is made: the form comes back with the short
-name that has a number, and the button makes it.
-"""
+"""The pages that create an object, and the page that shows a secret once."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -44,8 +38,9 @@ _TAKEN: Final = frozenset({"service_slug_taken", "short_name_taken", "key_used_o
 
 
 def slug_from(name: str, otherwise: str, separator: str = "-", number: int = 1) -> str:
-    """A short name that says the name; from the second on, it has the number. Letters that have no form in ASCII are left out, and
-    `otherwise` stands for a name that has no other letter. With `_` as separator, it begins with a letter, as keys of fields do.
+    """Returns a slug that is made from a name; from the second on, it has the number. Letters that have no form in ASCII are left out, and
+    `otherwise` stands for a name that has no other letters. With `_` as separator, it begins with a letter, as keys of fields do. A user who
+    wants another slug enters it.
     """
     plain = _NOT_IN_SLUGS.sub(separator, ascii_letters(name)).strip(separator)
     if separator == "_" and plain[:1].isdigit():
@@ -66,7 +61,11 @@ def with_short_name(inputs: Sequence[Input], form: Any, number: int = 1) -> Boun
 
 
 def is_taken(problem: Exception) -> bool:
-    """Whether another thing has the short name."""
+    """Whether another thing has the short name.
+
+    A form that was sent twice creates one object. So where another object has the slug, nothing is created: the form comes back with the
+    slug that has a number, and the button creates it.
+    """
     return isinstance(problem, Conflict) and problem.words in _TAKEN
 
 

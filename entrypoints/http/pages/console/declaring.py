@@ -1,14 +1,4 @@
-"""How pages of the console are declared, their handlers, and what their frame says.
-
-What the frame of a page says beside the page: the places to change to, and how much of each entry needs a hand.
-
-It is asked before the page, in one statement. Who may not decide is shown no counts.
-
-Handlers that are made for a declaration. They state their types as handlers made by hand do.
-
-`console.get` and `console.post` declare pages of the console. A page names the endpoint that it offers, and takes caller, limits, fresh
-proof and refusals from the endpoint's declaration. `console.name` declares the name of a thing, for the pages below it.
-"""
+"""Declares pages of the console, and collects what their frame shows."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -44,6 +34,9 @@ if TYPE_CHECKING:
 
 
 async def frame_facts(visit: PageVisit) -> FrameFacts:
+    """Returns what the frame of a page shows beside the page: the organizations to change to, and how much of each entry needs attention.
+    It is asked before the page, in one statement. A caller who may not decide sees no counts.
+    """
     caller, frames = visit.call.caller, visit.postern.platform.frames
     if not isinstance(caller, Member):
         return await frames.of_platform_owner(caller)
@@ -57,7 +50,10 @@ def _path_type(names: tuple[str, ...]) -> Any:
 
 
 def stated(handler: Any, name: str, at: str, *, body: Any = None, query: Any = None) -> Any:
-    """`at` is the template of the page's address: the endpoint that the page offers converts the values into its own types."""
+    """`at` is the template of the page's address: the endpoint that the page offers converts the values into its own types.
+
+    The handler is made for a declaration. It states its types as handlers that are written by hand do.
+    """
     path: Any = _path_type(parameters(at))
     handler.__name__ = handler.__qualname__ = name.replace("-", "_")
     handler.__annotations__ = {"call": Call[body, query, path, Any], "postern": Postern, "return": Page}
@@ -135,7 +131,11 @@ def _naming(handler: Handler, things: Sequence[_ThingName]) -> Handler:
 
 
 class Console:
-    """The pages of the console, and the endpoints that each page offers."""
+    """The pages of the console, and the endpoints that each page offers.
+
+    `console.get` and `console.post` declare pages of the console. A page names the endpoint that it offers, and takes caller, limits,
+    step-up and refusals from the endpoint's declaration. `console.name` declares the name of an object, for the pages below it.
+    """
 
     def __init__(self) -> None:
         self.offers: dict[str, tuple[Endpoint, ...]] = {}

@@ -1,8 +1,4 @@
-"""Forms of the console, made from the type of an endpoint's body. An input takes its kind, its limits and its choices from the field; the
-form says which fields it asks for, in which order, and in which words. `sent_forms.py` reads what a browser sends back.
-
-The form of a declared field, of an organization or of the installation: each kind of field asks for its own bounds alone.
-"""
+"""Forms of the console, made from the type of an endpoint's body."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -201,7 +197,10 @@ class Shape(NamedTuple):
 
 
 def shape(endpoint: Endpoint, *asked: str | Asked) -> Shape:
-    """The form for the body of an endpoint. Without names, the form asks for all fields that stand at the top of the body."""
+    """Returns the form for the body of an endpoint. An input takes its kind, its limits and its choices from the field; the form states
+    which fields it asks for, in which order, and in which words. `sent_forms.py` reads what a browser sends back. Without names, the form
+    asks for all fields at the top of the body.
+    """
     if endpoint.body_type is None:
         return Shape(endpoint, (), BoundForm)
     named = asked or tuple(one.name for one in msgspec.structs.fields(endpoint.body_type))

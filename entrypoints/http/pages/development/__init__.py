@@ -1,8 +1,4 @@
-"""`/dev/mail`: the mails that were written into files, for a person who tries Postern on their own machine. The pages work without scripts.
-
-The links in these mails sign in anybody who opens them. So the pages exist only where nobody else can reach them: `mail_pages_directory`
-checks the settings, and `comes_from_this_machine` checks each request. To everybody else the pages do not exist.
-"""
+"""`/dev/mail`: the mails that were written into files, for a developer who tries Postern on their own machine."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -138,6 +134,11 @@ _STATEMENT: Final[Statement] = {"caller": ON_THIS_MACHINE, "limit": UNLIMITED, "
 
 
 class MailPages:
+    """The pages of the mails. They work without scripts. The links in these mails sign in anybody who opens them. So the pages exist only
+    where nobody else can reach them: `mail_pages_directory` checks the settings, and `comes_from_this_machine` checks each request. To
+    everybody else the pages do not exist.
+    """
+
     def __init__(self, pages: Pages, directory: Path) -> None:
         self._pages = pages
         self._folder = MailFolder(directory)

@@ -1,8 +1,4 @@
-"""`/ui/device`: a person enters the code that a device shows, signs in, sees the access that the device asks for, and decides.
-
-A link only fills in the field, even a link with the code. Only the form of the second page lets a device in, and only for a person who is
-signed in. A stranger who sends people a code gains nothing unless they read that page and approve all the same.
-"""
+"""`/ui/device`: a user enters the code that a device shows, signs in, sees the access that the device requests, and decides."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -129,6 +125,8 @@ async def device_flow(call: AnyCall, postern: Postern, typed: str, browser: Toke
     return await postern.identity.flows.begin(browser, FlowPurpose.DEVICE, request, wanted, service=found.context.service)
 
 
+# A link only fills in the field, even a link with the code. Only the form of this page approves a device, and only for a user who is signed
+# in. A stranger who sends users a code gains nothing unless they read this page and approve all the same.
 @page.get(_DECISION, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=_REFUSED)
 async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
     """Show the access that a device asks for, and the place of the device"""

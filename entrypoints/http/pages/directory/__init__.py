@@ -1,10 +1,4 @@
-"""`/saml/sp/{connection_id}`: our side of an organization's directory by SAML.
-
-`/auth/{connection_id}/password`: the page for the password of a directory by LDAP. What people type on any other page reaches no
-directory.
-
-`/ui/connections/test`: a test of an organization's own provider. It signs nobody in, and ends on a page with every check.
-"""
+"""Pages of enterprise connections: the SAML endpoints, the password page of LDAP, and the test of a connection."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -46,6 +40,7 @@ from entrypoints.http.pages.saml import REQUEST, RESPONSE, SAML_FORM, has, in_ad
 from entrypoints.http.pages.saml.logout_pages import LogoutMessageQuery
 from entrypoints.http.routes.tenancy.connections import DirectoryPath
 
+# Postern as the service provider of an organization's SAML connection.
 _SP: Final = "/saml/sp/{connection_id}"
 _ANSWER_FORM: Final = Raw("application/x-www-form-urlencoded", 2 * LONGEST_PACKED_RESPONSE)
 _REFUSES: Final = (BadRequest, NotFound, Overloaded)
@@ -176,6 +171,7 @@ def _signed_out(call: AnyCall) -> Answer[bytes]:
     return Answer(pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN), 200)
 
 
+# The page for the password of an LDAP directory. What users enter on any other page reaches no directory.
 PASSWORDS_AT: Final = "/auth/{connection_id}/password"
 
 
@@ -265,6 +261,7 @@ class TestLink(msgspec.Struct, frozen=True):
     state: Line = ""
 
 
+# A test of an enterprise connection signs nobody in, and ends on a page with every check.
 @page.get(TEST_PAGE, caller=IN_FLOW, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(FlowOver,))
 async def show_connection_test(call: Call[None, TestLink, None, Caller | None], postern: Postern) -> Page:
     """Ask before a test begins, and show its result afterwards"""

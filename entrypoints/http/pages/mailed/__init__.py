@@ -1,12 +1,4 @@
-"""`/ui`: the built-in pages behind the links of mails about passwords, for installations without another frontend. The pages work
-without scripts.
-
-`/ui/lock-account`: the page behind "Was this not you?" in our mails. Opening the link changes nothing, since programs open links,
-too. The form locks the account that the mail went to, without a sign-in: whoever broke in may have changed the password.
-
-`/ui/lift-rules`: the page behind the mail to a platform owner whom a rule of the installation refuses. Opening the link changes nothing,
-since programs open links, too. The form puts the rules that refuse back in shadow, without a sign-in, which they would refuse.
-"""
+"""The pages behind the links of security mails: set a password, lock the account, and lift risk policies. They work without scripts."""
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -218,6 +210,8 @@ async def _form(
     )
 
 
+# The page behind "Was this not you?" in our mails. Opening the link changes nothing, since programs open links, too. The form locks the
+# account that the mail went to, without a sign-in: whoever broke in may have changed the password.
 LOCK_BY_MAIL: Final = "/ui/lock-account"
 
 
@@ -276,6 +270,8 @@ def locked_page(call: AnyCall, postern: Postern, done: LockedAccount) -> bytes:
     return shipped_pages().page("mailed/locked.html", call.language, ended=ended, recent=done.recent, now=postern.foundation.clock.now())
 
 
+# The page behind the mail to a platform owner whom a risk policy of the installation refuses. Opening the link changes nothing, since
+# programs open links, too. The form sets the policies that refuse to report-only, without a sign-in, which they would refuse.
 LIFT_RULES: Final = "/ui/lift-rules"
 
 

@@ -1,9 +1,4 @@
-"""`/ui/provider-address`: whom only a further provider of the installation knows says the address of the new account, and shows by a mailed
-code that it is theirs. The pages are the same for an address that has an account, until the code is right.
-
-`/ui/test-provider/{key}`: a platform owner walks a further provider in the browser. It signs nobody in, and connects nothing. It ends on
-a page with what came, and with what would happen to somebody who comes like that.
-"""
+"""Pages around custom providers of the installation: the email address of a new user, and the test of a provider."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -58,6 +53,8 @@ class NewcomerCodeForm(FlowForm, frozen=True, kw_only=True):
     code: Line = ""
 
 
+# A user whom only a custom provider knows enters the email address of the new account, and verifies it by a mailed code. The pages are the
+# same for an address that has an account, until the code is right.
 @page.get(NEWCOMER, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP, refuses=(FlowOver, ProviderOff, UnknownProvider))
 async def show_newcomer(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for the address of the account that a provider's word makes"""
@@ -158,6 +155,8 @@ async def _code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mappin
     )
 
 
+# A platform owner tests a custom provider in the browser. The test signs nobody in, and links nothing. It ends on a page with what was
+# received, and with what would happen to a user with the same response.
 TEST_PROVIDER: Final = "/ui/test-provider/{key}"
 _REFUSES: Final = (NotFound, UnknownProvider, OAuthError)
 

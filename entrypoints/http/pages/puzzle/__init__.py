@@ -1,18 +1,4 @@
-"""The puzzle on pages, where many requests come from, and the page of another maker's widget.
-
-The page of a widget: of its own, with nothing on it but the widget, its button and the person's sealed form. The script of somebody else
-runs here and nowhere else, so the page shows nothing of the person, has no field to fill in, and can reach no other page of ours.
-
-What a page asks the browser to compute before a form counts. A page takes part in four steps:
-
-* its form derives from `PuzzleForm`, and its declarations have `policy=IN_POPUP_WITH_PUZZLE`; that of the form has `accepts=WITH_WIDGET`
-* its template has `{{ puzzle_part(puzzle) }}` within the form, and `{% if puzzle %}{% set puzzle_script = true %}{% endif %}`
-* whoever renders it gives it `puzzle=PagePuzzle.of(…).shown(form_token)`, which is None in quiet times
-* the handler of its form begins with `PagePuzzle.of(…).restored(call.body)`, and awaits `check(form)` before it hashes or mails anything
-
-A form without fields to fill in leads to `PagePuzzle.on_its_own(…)` instead. Where the installation shows the widget of another maker,
-pages show no puzzle: the refused form is kept in `PagePuzzle.elsewhere(…)`, a page of its own, which sends it again with the answer.
-"""
+"""Bot protection on pages, where many requests come from: the proof of work, and the page of another vendor's CAPTCHA."""
 
 from functools import lru_cache
 from typing import Annotated, Final, TypeVar
@@ -73,7 +59,11 @@ def policy_of(preset: WidgetPreset) -> PagePolicy:
 def widget_page(
     call: AnyCall, maker: WidgetMaker, kept: KeptForm, sealed: str, *, action: str, flow: str, form_token: str, again: str, brand: Branding
 ) -> bytes:
-    """`again`: why the last answer did not count; empty if there was none."""
+    """`again`: why the last answer did not count; empty if there was none.
+
+    The page has nothing on it but the CAPTCHA, its button and the user's sealed form. The script of another vendor runs here and nowhere
+    else, so the page shows nothing about the user, has no field to fill in, and can reach no other page of ours.
+    """
     text = shipped_pages().text(call.language)
     told = NO_ERRORS if not again else _LATER if again == "busy" else _REFUSED
     return shipped_pages().page(
@@ -137,7 +127,17 @@ _NOT_KEPT: Final = frozenset({*PuzzleForm.__struct_fields__})
 
 
 class PagePuzzle(Frozen):
-    """What one request is asked for."""
+    """What one request must solve before a form is accepted. A page takes part in four steps:
+
+    * its form derives from `PuzzleForm`, and its declarations have `policy=IN_POPUP_WITH_PUZZLE`; that of the form has `accepts=WITH_WIDGET`
+    * its template has `{{ puzzle_part(puzzle) }}` within the form, and `{% if puzzle %}{% set puzzle_script = true %}{% endif %}`
+    * its renderer passes `puzzle=PagePuzzle.of(…).shown(form_token)`, which is None in quiet times
+    * the handler of its form begins with `PagePuzzle.of(…).restored(call.body)`, and awaits `check(form)` before it hashes or mails anything
+
+    A form without fields to fill in leads to `PagePuzzle.on_its_own(…)` instead. Where the installation shows the CAPTCHA of another
+    vendor, pages show no proof of work: the refused form is stored in `PagePuzzle.elsewhere(…)`, a page of its own, which sends it again
+    with the answer.
+    """
 
     call: AnyCall
     postern: Postern

@@ -1,13 +1,4 @@
-"""Caller rules of the pages behind a set-up link. The browser that pressed the button owns the link, by a cookie of its own. Whoever holds
-the link alone sees the page with the button, or learns why there is none.
-
-`/ui/setup`: the pages behind a set-up link. They look like the organization, and open nothing but what the link is for.
-
-`/ui/setup/{token}`: the page with the button. A mail scanner that opens the link does nothing; the first browser that presses the button
-owns the link, and goes on at an address without the token.
-
-`/ui/setup/of/{link_id}`: what the link is for, how far each part is, and the steps that all parts share.
-"""
+"""The pages behind a setup link, in the branding of the organization. They open nothing but what the link is for."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -44,6 +35,8 @@ from entrypoints.http.pages.declaring import WITH_FORM, Advised, page
 from entrypoints.http.pages.refusals import in_words
 
 
+# Caller rules of these pages. The browser that pressed the button owns the link, by a cookie of its own. A visitor with the link alone sees
+# the page with the button, or learns why there is none.
 class _SetupBrowser:
     """Any browser, before it owns a link."""
 
@@ -166,6 +159,8 @@ class BeginForm(BoundForm, frozen=True, kw_only=True):
     name: Line = ""
 
 
+# A mail scanner that opens the link does nothing; the first browser that presses the button owns the link, and continues at a URL without
+# the token.
 @page.get(_HERE, caller=SETUP_BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, advice=advice, refuses=(SetupLinkRefused, SetupLinkUnknown))
 async def show_setup(call: Call[None, None, SetupToken, KnownSetupLink], postern: Postern) -> Page:
     """Show what a set-up link is for, with the button that begins

@@ -1,9 +1,4 @@
-"""`/ui/sign-in/link`: the page behind a sign-in link. Opening the link shows a button, and only the button uses the link up. In the browser
-that asked for the link, the button also continues the person's task there.
-
-`/ui/check-mail/code`: the code beside a mailed link, typed in the browser that asked for the mail. The code does what the link does: it
-signs in, confirms an address, or leads to the page that sets a new password. It is worth nothing in any other browser.
-"""
+"""The pages for magic links, and for the code beside a mailed link."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -72,6 +67,8 @@ def _advice(refused: Refused) -> str | Advised:
     return Advised("sign_in_link.another", TO_SIGN_IN) if isinstance(refused, LinkRefused) else ""
 
 
+# Opening the link shows a button, and only the button uses the link up. In the browser that requested the link, the button also continues
+# the user's task there.
 @page.get(LINK, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP, advice=_advice, refuses=(BadRequest,))
 async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], postern: Postern) -> Page:
     """Show the account that a sign-in link signs in to
@@ -154,6 +151,8 @@ class MailedCodeForm(FlowForm, frozen=True, kw_only=True):
     code: Line = ""
 
 
+# The code beside a mailed link is typed in the browser that requested the mail. The code does what the link does: it signs in, verifies an
+# email address, or leads to the page that sets a new password. It is worth nothing in any other browser.
 @page.post(MAILED_CODE, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, refuses=(RateLimited,))
 async def send_mailed_code(call: Call[MailedCodeForm, None, None, Caller | None], postern: Postern) -> Page:
     """Go on with the code from a mail"""

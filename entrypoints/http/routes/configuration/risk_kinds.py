@@ -1,7 +1,5 @@
-"""The rules for risk of an organization and of the installation: one object each, all rules and exceptions of which are set together.
-
-A document names applications and teams by slug. It names no people, so their exceptions stay as they are, whatever it says of others. Its
-rules go through the endpoint, so a new one stands in shadow first.
+"""The risk policies of an organization and of the installation as objects of configuration files: one object each, with all policies and
+exceptions.
 """
 
 import contextlib
@@ -156,6 +154,8 @@ _STANDING: Final[Fields] = {"policies": [], "exceptions": []}
 _STORED: Final[Any] = {"policies": _stored_policies, "exceptions": _stored_exceptions}
 
 # After the services and teams that rules and exceptions name.
+# A configuration file names applications and teams by slug. It names no users, so their exceptions stay as they are, whatever it states
+# about others. Its policies go through the endpoint, so a new one starts in report-only mode.
 RISK_KIND: Final = ObjectKind(
     name=RISK_POLICIES,
     within=Within.ORGANIZATION,

@@ -1,11 +1,5 @@
-"""Fields on pages: the forms in which people see and write what the installation and organizations keep of them.
-
-Every control of such a form sends one `fields`, the keeper's slug and the field's key, and one `values`, in the same order.
-
-`/ui/answers`: a page after the sign-in that asks a person for fields of the installation, and of organizations. It asks for each field
-once. A field that is required is asked for at every sign-in until there is an answer.
-
-`/ui/details`: all that the installation and organizations keep of the person by fields. The person changes what they may write.
+"""The pages for profile fields that the installation and organizations declare: `/ui/answers` asks for them after a sign-in, and
+`/ui/details` lists them.
 """
 
 import re
@@ -45,6 +39,7 @@ YES: Final = "yes"
 NO: Final = "no"
 
 
+# Every control of such a form sends one `fields`, the owner's slug and the field's key, and one `values`, in the same order.
 class ValuesForm(BoundForm, frozen=True, kw_only=True):
     flow: Line = ""
     fields: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_SHOWN)] = ()
@@ -148,6 +143,7 @@ class AskingKeeper(Frozen):
     controls: Sequence[Control]
 
 
+# The page asks for each field once. A field that is required is asked for at every sign-in until there is an answer.
 @page.get(ANSWERS, caller=BROWSER, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def show_asked_fields(call: Call[None, FlowLink], postern: Postern) -> Page:
     """Ask a person for fields"""

@@ -1,7 +1,4 @@
-"""`/ui/prove`: asks for a fresh proof, and leads back to the page that needs it.
-
-`/ui/second-factor`: two-step sign-in: turning it on with a QR code and a first code, its backup codes, and turning it off.
-"""
+"""The account pages for MFA: `/ui/prove` asks for a recent authentication, and `/ui/second-factor` sets two-step sign-in up."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,9 +1,4 @@
-"""Terms on the pages: asked after a sign-in, and in the person's account.
-
-`/ui/accept-terms`: a page after the sign-in, and before whatever the sign-in leads to, that asks a person to accept terms.
-
-`/ui/terms`: the terms that a person has accepted, and those that wait.
-"""
+"""The pages for terms: `/ui/accept-terms` asks for them after a sign-in, and `/ui/terms` lists them in the account."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

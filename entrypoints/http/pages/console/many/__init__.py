@@ -1,8 +1,4 @@
-"""One act for several rows of a list: the list has boxes to tick, a page names the chosen rows and asks, and a page says what became of
-each. Every row goes to the endpoint by itself, so the endpoint's own rule decides about each.
-
-The rows of a list as a file of comma-separated values: the columns of the page, in the reader's language.
-"""
+"""Bulk actions on the rows of a list, and the list as a CSV file."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -41,6 +37,9 @@ class BulkForm(BoundForm, frozen=True, kw_only=True):
 
 
 def bulk_page(resource: Resource, bulk: Bulk) -> Endpoint:
+    """The list has boxes to tick, a page names the chosen rows and asks, and a page shows the outcome of each. Every row goes to the
+    endpoint by itself, so the endpoint's own rule decides about each.
+    """
     at, endpoint = f"{resource.at}/~{bulk.name}", bulk.endpoint
 
     async def handler(call: AnyCall, postern: Postern) -> Page:
@@ -135,6 +134,7 @@ _MARK: Final = "\ufeff"
 
 
 def export_page(resource: Resource) -> Endpoint:
+    """The rows of a list as a CSV file: the columns of the page, in the reader's language."""
     at = f"{resource.at}/{EXPORT}"
     query = msgspec.defstruct(f"{resource.name}_export", [(one.name, Line, "") for one in resource.filters], frozen=True)
 

@@ -1,8 +1,4 @@
-"""What somebody can ask for in words that is done on a page of its own: "invite bob@example.org", "rotate board's secret".
-
-The table names pages. Who may open a page, its fresh proof, its confirmation and its refusals are the page's own, so an action that is
-asked for does what the button on the page does, and nothing more.
-"""
+"""Actions that a user asks for in words and that a page carries out: "invite bob@example.org", "rotate board's secret"."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -47,6 +43,10 @@ class About(StrEnum):
 
 
 class AskedAction(Frozen):
+    """Each action names a page. Who may open a page, its step-up, its confirmation and its refusals are the page's own, so an action that
+    is asked for does what the button on the page does, and nothing more.
+    """
+
     name: str
     """Of its texts: `console.actions.<name>`, with `{called}`, and `<name>_words`, by which it is asked for."""
     about: About

@@ -1,10 +1,4 @@
-"""Pages and mails with own texts, for those who look after the texts.
-
-The HTML part of a mail as a page.
-
-Programs for mail want styles in attributes, and pages of ours let no such styles in. So the styles move into the one style sheet of the
-mail, and the page lets this sheet in by its hash.
-"""
+"""Previews of pages and mails with custom texts, for the people who edit the texts."""
 
 import re
 from base64 import b64encode
@@ -36,7 +30,11 @@ _STYLE: Final = re.compile(r' style="([^"]*)"')
 
 
 def mail_as_page(html: str) -> tuple[bytes, PagePolicy]:
-    """The page, and the policy that lets its style sheet in."""
+    """Shows the HTML part of a mail as a page. Mail programs want styles in attributes, and pages of ours allow no such styles. So the
+    styles move into the one style sheet of the mail, and the page allows this sheet by its hash.
+
+    The page, and the policy that lets its style sheet in.
+    """
     numbers: dict[str, int] = {}
 
     def numbered(found: re.Match[str]) -> str:

@@ -1,7 +1,4 @@
-"""The form of a rule for risk: the texts that a browser sends, and the rule that they make.
-
-Exceptions from rules for risk as rows of a form. People are typed and shown by their address, and teams by their name.
-"""
+"""The forms of risk policies and of their exceptions."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -36,6 +33,7 @@ _FIELD: Final = re.compile(r"[a-z_.]+\[(?P<line>\d+)\](?:\.when)?\.(?P<field>[a-
 _DECLARED: Final = re.compile(r"[a-z_]+")
 
 
+# The texts that a browser sends, and the policy that they make.
 class RiskPolicyForm(BoundForm, frozen=True, kw_only=True):
     policy: Line = ""
     """The rule to change; empty for a new one."""
@@ -195,6 +193,8 @@ class WrongRows(Exception):
 
 
 class ExceptionRows(Frozen, kw_only=True):
+    """Exceptions from risk policies as rows of a form. Users are typed and shown by their email address, and teams by their name."""
+
     shape: Shape
     people: Callable[[PageVisit], Awaitable[Mapping[Any, str]]]
     """The addresses of those whom exceptions leave out."""

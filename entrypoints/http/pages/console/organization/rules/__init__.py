@@ -1,7 +1,4 @@
-"""Sign-in rules: five cards, each with what holds now in sentences, and a form of its own fields alone.
-
-All cards are of one record: each form sends the endpoint a change with its own fields. So two people who change two cards do not meet.
-"""
+"""Sign-in rules: five cards, each with what is in force in sentences, and a form of its own fields alone."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -32,6 +29,10 @@ _POSITION: Final = position(SECURITY_ENTRY, RULES_TAB)
 
 
 class Card(Frozen, kw_only=True):
+    """All cards are of one record: each form sends the endpoint a change with its own fields. So two users who change two cards do not
+    conflict.
+    """
+
     name: str
     """A part of the form's address and, with underscores, of the keys of its texts."""
     said: Callable[[Text, SignInRulesRecord, sentences.InForce], Iterator[str]]

@@ -1,12 +1,4 @@
-"""People of the installation, for platform owners.
-
-Lists of people: all of them, the platform owners, and second factors with suspicious sign-ins.
-
-Acting as somebody: a platform owner's browser gets a session in that person's name beside its own, for an hour at most.
-
-The session has a cookie of its own, and counts only beside the cookie of the platform owner's own session, which stays as it is. Pages that
-act for people (their sign-in, flows of applications) never look at it.
-"""
+"""Users of the installation, for platform owners: the lists, and impersonation."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -96,6 +88,7 @@ def above(visit: PageVisit) -> tuple[tuple[str, str], ...]:
 _SHOWN: Final = min(50, MOST_FOUND)
 
 
+# Lists of users: all of them, the platform owners, and second factors with suspicious sign-ins.
 class SoughtPeople(DoneLink, frozen=True):
     search: Line = ""
 
@@ -228,6 +221,9 @@ async def _act_as(visit: PageVisit, _subject: QuestionSubject, body: Any) -> Ans
     return Answer(answer.value, answer.status, (*answer.headers, *cookies))
 
 
+# An impersonation: a platform owner's browser gets a session in the user's name beside its own, for an hour at most. The session has a
+# cookie of its own, and counts only beside the cookie of the platform owner's own session, which stays as it is. Pages that act for users
+# (their sign-in, flows of applications) never read it.
 @page.post(STOP, caller=STOPS_ACTING, limit=UNLIMITED)
 async def stop_acting(call: Call[BoundForm, None, None, Caller | None], postern: Postern) -> Answer[NoBody]:
     """Stop acting in somebody's name

@@ -1,7 +1,4 @@
-"""The audit log of the installation: what platform owners, operators and the system did that concerns no single organization.
-
-The settings in force, with secrets masked: those that somebody has set first, the others by their groups, each with its sentence.
-"""
+"""The audit log of the installation, and the settings in force."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +51,7 @@ _POSITION: Final = position(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB)
 _ACTIONS: Final = tuple(one for one in EVENT_TYPES if one.audited and one.audience is not Audience.ORGANIZATION)
 
 
+# What platform owners, operators and the system did that concerns no single organization.
 class AuditQuery(msgspec.Struct, frozen=True):
     action: Line = ""
     target_type: Line = ""
@@ -185,6 +183,7 @@ async def _show_entry(call: AnyCall, postern: Postern) -> Page:
 _SECONDS: Final = re.compile(r"(\d{1,12})s")
 
 
+# The settings in force, with secrets masked: those that somebody has set first, the others by their groups, each with its sentence.
 class SoughtSetting(msgspec.Struct, frozen=True):
     q: Line = ""
     """A part of the name or of the sentence."""

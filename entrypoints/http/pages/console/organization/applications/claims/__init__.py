@@ -1,8 +1,4 @@
-"""The claims of an application, and what it would learn of a person: the preview, and the test sign-in.
-
-The test sign-in: a person signs in as an application's request would have them sign in, and meets a page of ours that says what the
-application would have learned. The application gets nothing: no code, no token, no session and no consent comes of it.
-"""
+"""The claims of an application, and what it would receive about a user: the preview, and the test sign-in."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -234,6 +230,8 @@ RESULT: Final = f"{applications.TEST_SIGN_IN}/result"
 _GOOD: Final = frozenset({AuthorizationStep.DONE, AuthorizationStep.CONSENT, AuthorizationStep.CONFIRM_MEMBERSHIP})
 
 
+# In a test sign-in, a user signs in as an application's request would have them sign in, and ends on a page of ours that shows what the
+# application would have received. The application gets nothing: no code, no token, no session and no consent comes of it.
 @console.get(applications.TEST_SIGN_IN, of=preview_tokens, also=(get_service,))
 async def ask_for_test(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Say what the test sign-in does, with the button that begins it."""

@@ -1,15 +1,4 @@
-"""What developers of an application copy: lines for frameworks, its values, and the redirect addresses of MCP clients.
-
-Lines for frameworks: what an application needs to sign people in, with the values of the application filled in.
-
-Each framework has a file in `framework_lines`: blocks, each below a line `== ` with what it is. A block `environment` names the variables
-that the program reads, `install` and `run` are for a shell, `access token validation` is for the API, and every other one is the
-content of the file that its line names. A tested framework has a whole program: tests/starts runs it as it stands, and the guides of
-docs/guides/start show the same blocks.
-
-The redirect addresses of MCP clients that name themselves by no metadata document: each client's own, exactly as it publishes and sends
-them. An application with these is public and installed on people's devices, so the ports of addresses on the device itself do not count.
-"""
+"""What developers of an application copy: quickstart lines for frameworks, its values, and the redirect URIs of MCP clients."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -57,6 +46,12 @@ class ApplicationKind(StrEnum):
 
 
 class Framework(Frozen):
+    """Each framework has a file in `framework_lines`: blocks, each below a line `== ` with what it is. A block `environment` names the
+    variables that the program reads, `install` and `run` are for a shell, `access token validation` is for the API, and every other one is
+    the content of the file that its line names. A tested framework has a whole program: tests/starts runs it as it is, and the guides of
+    docs/guides/start show the same blocks.
+    """
+
     key: str
     name: str
     kinds: frozenset[ApplicationKind]
@@ -275,6 +270,8 @@ def endpoint_values(visit: PageVisit, values: ApplicationValues) -> Sequence[tup
     return [(visit.text(f"console.application.{name}"), Cell("copy", value)) for name, value in named]
 
 
+# The redirect URIs of MCP clients without a client ID metadata document: each client's own, exactly as it publishes and sends them. An
+# application with these is public and installed on users' devices, so the ports of loopback URIs do not count.
 PUBLISHED_REDIRECTS: Final[Mapping[str, Sequence[str]]] = {
     "Cursor": (
         "cursor://anysphere.cursor-mcp/oauth/callback",
