@@ -1,7 +1,4 @@
-"""Cables: the ways to a server, which the drill can cut.
-
-A cut cable behaves like a network that drops packets: what is sent stays unanswered, and nobody learns that the other side is out of reach.
-"""
+"""Network links to a server, which the drill can cut."""
 
 from collections.abc import Callable
 from typing import Self
@@ -12,7 +9,11 @@ _CHUNK = 65536
 
 
 class Cable:
-    """Leads from a port of its own to the server's port, on loopback. `to` may be a function, for a server that changes."""
+    """Leads from a port of its own to the server's port, on loopback. `to` may be a function, for a server that changes.
+
+    A cut cable behaves like a network that drops packets: what is sent stays unanswered, and no peer learns that the other side is out of
+    reach.
+    """
 
     def __init__(self, to: int | Callable[[], int]) -> None:
         self.port = 0

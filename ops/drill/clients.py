@@ -1,7 +1,4 @@
-"""The clients of a drill: people, applications, a directory and a payment provider, each at an even pace, each as patient as in life.
-
-They repeat what their kind repeats: an application its refresh, a directory and the payment provider everything. Nobody repeats a sign-in.
-"""
+"""The clients of a drill: users, applications, a directory and a payment provider, each at an even pace, each as patient as in life."""
 
 import base64
 import json
@@ -104,6 +101,10 @@ class Chain:
 
 @dataclass(slots=True)
 class Clients:
+    """They repeat what their kind repeats: an application its refresh, a directory and the payment provider everything. Nobody repeats a
+    sign-in.
+    """
+
     server: Server
     material: Material
     ledger: Ledger = field(default_factory=Ledger)

@@ -1,8 +1,4 @@
-"""The three upstream providers, and any other OpenID Connect provider, on loopback, written from the protocols that the providers publish.
-
-`consent` stands for the person at the provider: it reads the address that we send the browser to, as the provider would, and returns the
-address to which the provider sends the browser back. A test that wants a wrong answer sets that answer.
-"""
+"""The 3 social providers, and any other OpenID Connect provider, on loopback, written from the protocols that the providers publish."""
 
 import json
 import threading
@@ -43,7 +39,11 @@ class Issued:
 
 @dataclass
 class FakeProvider:
-    """`person` is the user who sits at the provider. `wrong` alters the claims of ID tokens, and `key` signs the tokens."""
+    """`consent` acts for the user at the provider: it reads the URL that we redirect the browser to, as the provider would, and returns the
+    URL to which the provider redirects back. A test that wants a wrong answer sets that answer.
+
+    `person` is the user who sits at the provider. `wrong` alters the claims of ID tokens, and `key` signs the tokens.
+    """
 
     prompts: ClassVar[frozenset[str]] = frozenset({"login", "none"})
     """An independent server's defaults. Others that it may be asked for are features to be turned on."""

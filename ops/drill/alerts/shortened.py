@@ -1,8 +1,4 @@
-"""The shipped rules with shorter durations, for a drill that has no week. Everything else in them stays as it is.
-
-Each duration is divided by `FACTOR`: windows, `for`, the ages of waiting work, and the seconds of a window that a sum is multiplied with.
-A window has at least four scrapes. Days that a rule counts in seconds (`7 * 86400`) stay: the drill sets such a time back instead.
-"""
+"""The shipped alert rules with shorter durations, for a drill that has no week. Everything else in them stays as it is."""
 
 import re
 from collections.abc import Mapping
@@ -23,6 +19,10 @@ _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def shortened(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Each duration is divided by `FACTOR`: windows, `for`, the ages of waiting work, and the seconds of a window that a sum is multiplied
+    with. A window has at least four scrapes. Days that a rule counts in seconds (`7 * 86400`) stay: the drill sets such a time back
+    instead.
+    """
     factor = LESS.get(rule.get("alert", ""), FACTOR)
     expression = re.sub(r"\[(\d[^\]]*)\]", lambda found: f"[{':'.join(_window(one, factor) for one in found[1].split(':'))}]", rule["expr"])
     expression = re.sub(r"(_age_seconds\) > )300", lambda found: f"{found[1]}{300 // factor}", expression)
