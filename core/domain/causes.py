@@ -1,7 +1,4 @@
-"""The cause of what happens: the request that a row, a job or a log line follows from. One id tells the whole story to an operator.
-
-The id carries its moment, so whoever has the id knows in which rows to look, and no table needs an index of causes.
-"""
+"""The request that a row, a job or a log line follows from: one ID leads an operator to everything."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +38,7 @@ def request_text() -> str | None:
 
 @contextmanager
 def caused_by(request: UUID | None) -> Iterator[None]:
-    """Work that a request has left behind, for example a job. None leaves the cause as it is."""
+    """Sets the request that work follows from which it has left behind, for example a job. None leaves the cause as it is."""
     if request is None:
         yield
         return
@@ -66,7 +63,10 @@ def given_tail(given: str) -> str:
 
 
 def moment_of(request: UUID) -> datetime | None:
-    """When the request came. None for an id that Postern does not make."""
+    """When the request came. None for an id that Postern does not make.
+
+    The ID carries its time, so whoever has the ID knows in which rows to look, and no table needs an index of requests.
+    """
     milliseconds = request.int >> 80
     if request.version not in _WITH_TIME or milliseconds > _LATEST:
         return None

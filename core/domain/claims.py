@@ -1,8 +1,4 @@
-"""Claims: everything that tokens, userinfo and assertions tell of a person in a service, and the source of each.
-
-One function makes each claim. Tokens take the values. The preview of a token shows the sources, too, and the reasons for claims that are
-missing. So a preview cannot differ from the token.
-"""
+"""Claims: everything that tokens, userinfo and assertions disclose about a user to an application, and the source of each."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -151,6 +147,10 @@ class DescribedPerson(Frozen, kw_only=True):
 
 
 class ToldClaim(Frozen):
+    """One function makes each claim. Tokens take the values. The preview of a token shows the sources, too, and the reasons for claims that
+    are missing. So a preview cannot differ from the token.
+    """
+
     name: str
     value: Json
     source: str

@@ -1,12 +1,4 @@
-"""Refusals: the product's way to say no. A refusal is an answer to the caller. Any other exception is a bug or an outage and ends as 500 or
-503.
-
-Each class is one error code. `entrypoints/http/machinery/errors.py` decides the status and the form of the answer. `detail` is for the log
-alone and never reaches the caller.
-
-Programs read `message`, which is English. People read pages, in their own language: the page shows the text `refusals.<words>` of the
-catalogue, with `values` in its placeholders. For a refusal without `words`, the page shows the text of its code.
-"""
+"""Refusals: each class is one error code. Any other exception is a bug or an outage and ends as 500 or 503."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -18,6 +10,13 @@ _NO_VALUES: Final[Mapping[str, object]] = {}
 
 
 class Refusal(Exception):
+    """A response to the caller that denies the request. `entrypoints/http/machinery/errors.py` decides the status and the form of the
+    response. `detail` is for the log alone and never reaches the caller.
+
+    Programs read `message`, which is English. Users read pages, in their own language: the page shows the text `refusals.<words>` of the
+    catalog, with `values` in its placeholders. For a refusal without `words`, the page shows the text of its code.
+    """
+
     code: ClassVar[str]
     text: ClassVar[str]
     recorded_as: str = ""

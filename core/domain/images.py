@@ -1,7 +1,4 @@
-"""Pictures in files: their kind, their size, and the parts that browsers need to draw them.
-
-The bytes of a picture decide its kind, whatever its sender calls it. SVG is not accepted, because an SVG is a document with scripts.
-"""
+"""Images: their type, their size, and the parts that browsers need to draw them."""
 
 import re
 import zlib
@@ -55,7 +52,9 @@ class BrokenImage(Exception):
 
 
 def image_of(content: bytes) -> Image | None:
-    """None when the bytes are no PNG, JPEG, WebP or GIF."""
+    """Returns the type and size by the bytes, whatever the sender calls them. SVG is not accepted, because an SVG is a document with
+    scripts. None when the bytes are no PNG, JPEG, WebP or GIF.
+    """
     for media_type, measure in _KINDS:
         size = measure(content)
         if size is not None:

@@ -1,10 +1,5 @@
-"""Errors of OAuth and OpenID Connect as libraries print them, and of Microsoft Entra ID and SCIM as directories do: the cause, the page
-that has what to change, and what to press there.
-
-A library words an error as it likes, so each error has the marks by which several libraries print it. Where Postern itself refuses for the
-same reason, the cause and the change are those of the refusal: the words stand once.
-
-An error is text of a stranger. It is compared and never kept, and what is said of it comes from this table alone.
+"""Explains errors of OAuth, OpenID Connect, Microsoft Entra ID and SCIM as libraries print them: the cause, and the page with the setting
+to change.
 """
 
 import re
@@ -21,6 +16,10 @@ MOST_EXPLAINED: Final = 3
 
 
 class ExplainedError(Frozen):
+    """A library words an error as it likes, so each error has the marks by which several libraries print it. Where Postern itself refuses
+    for the same reason, the cause and the change are those of the refusal.
+    """
+
     name: str
     """As the standard calls it, or as people do where the standard has no name."""
     title: str
@@ -404,7 +403,9 @@ EXPLAINED: Final = (
 
 
 def explained_in(text: str) -> Sequence[ExplainedError]:
-    """The errors that the text has, the one that says most first. Only the table speaks: nothing of the text is said back."""
+    """Returns the errors that the text has, the most specific one first. The text is a stranger's: it is compared and never stored, and
+    nothing of it is repeated.
+    """
     return [*_found(text)][:MOST_EXPLAINED]
 
 

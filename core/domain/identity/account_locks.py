@@ -1,9 +1,4 @@
-"""Locks of accounts: somebody else may be in the account, so everything that lets anybody in ends at once.
-
-A locked account is deactivated, so no request needs to ask for the lock. The reader of its mailbox opens it by a new password, and by
-nothing else. Of passkeys and connected accounts of the last 30 days, only those come back that the person keeps then: whoever broke in
-may have added them.
-"""
+"""Locks of accounts: if somebody else may have access to an account, everything that signs in to it ends at once."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -114,7 +109,10 @@ class BeforeLock(Frozen):
 
 
 class LockedAccount(Frozen):
-    """The account after the lock, what the lock has ended, and what was added in the 30 days before it."""
+    """The account after the lock, what the lock has ended, and what was added in the 30 days before it. A locked account is deactivated, so
+    no request needs to ask for the lock. The reader of its mailbox unlocks it by a new password, and by nothing else. Of passkeys and
+    linked identities of the last 30 days, only those come back that the user keeps then: an intruder may have added them.
+    """
 
     account: Account
     changed: bool

@@ -1,8 +1,4 @@
-"""Changed settings: for ten minutes after a change, a page shows what its settings were, and puts them back.
-
-A page that changes settings says so in the actor of the change, and the transaction of the change keeps it beside the audit entry. The
-entries about the same thing are counted: another one that came in between is seen, by whichever way it came.
-"""
+"""Changed settings: for ten minutes after a change, a page shows what its settings were, and restores them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -31,7 +27,9 @@ class TakenBack(Frozen):
 
 
 class SettingChange(Frozen):
-    """What a page says of the settings that its request changes, by the names of the fields of its form. Secrets are not in it."""
+    """What a page states about the settings that its request changes, by the names of the fields of its form. It is in the actor of the
+    change, and the transaction of the change stores it beside the audit entry. Secrets are not in it.
+    """
 
     id: ChangedSettingId
     place: str
@@ -43,7 +41,9 @@ class SettingChange(Frozen):
 
 
 class ChangedSetting(Frozen):
-    """A change that can be taken back."""
+    """A change that can be undone. The entries about the same object are counted: another one that came in between is seen, by whichever
+    way it came.
+    """
 
     id: ChangedSettingId
     entry: AuditEntryId

@@ -1,8 +1,4 @@
-"""The catalogue of events: everything that can happen here and be reported. The audit log, the webhooks and the endpoints that list the
-event types use it.
-
-The `data` that a webhook gets with each type of event, described, with an example. An event may have more than its type promises.
-"""
+"""The catalog of event types, which the audit log, the webhooks and the API share."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -502,6 +498,8 @@ _WHEN: Final = "2026-03-01T00:00:00Z"
 
 
 class EventData(Frozen):
+    """Describes the `data` that a webhook gets with a type of event, with an example. An event may have more than its type promises."""
+
     description: str
     example: Mapping[str, Json]
 

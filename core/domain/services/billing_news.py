@@ -1,11 +1,4 @@
-"""News from the payment provider, reduced from its wire format to the parts that we need. We store nothing else: no name, no address, no
-card.
-
-We read both forms of the provider's objects. Older ones have the period on the subscription, and the subscription on the invoice. Newer
-ones have the period on the subscription's items, and the subscription in the invoice's `parent`.
-
-The signature of the payment provider's news: `t=<seconds>,v1=<hex>`, perhaps with several `v1` and with schemes that we do not know.
-"""
+"""Webhook events of the payment provider, reduced to the parts that Postern stores: no name, no email address, no card."""
 
 import hmac
 import json
@@ -164,7 +157,10 @@ class News(Frozen):
 
 
 def news_of(body: bytes) -> News:
-    """Reads a body whose signature is good. Raises `BadRequest` when the body is not an event. An event of a type that we do not handle may
+    """Reads both forms of the provider's objects. Older ones have the period on the subscription, and the subscription on the invoice.
+    Newer ones have the period on the subscription's items, and the subscription in the invoice's `parent`.
+
+    Reads a body whose signature is good. Raises `BadRequest` when the body is not an event. An event of a type that we do not handle may
     have any content.
     """
     try:
@@ -311,8 +307,11 @@ def require_text(body: bytes) -> None:
 
 
 def require_signature(header: str, body: bytes, secrets: Sequence[Secret], now: datetime) -> None:
-    """Raises `Unauthorized` unless one of the secrets has signed this very body within five minutes before or after now: the provider's
-    clock and ours may differ. All signatures are compared with all secrets, so the time that this takes does not tell which one matched.
+    """Verifies the signature of the payment provider: `t=<seconds>,v1=<hex>`, perhaps with several `v1` and with schemes that Postern does
+    not know.
+
+    Raises `Unauthorized` unless one of the secrets has signed this very body within five minutes before or after now: the provider's clock
+    and ours may differ. All signatures are compared with all secrets, so the time that this takes does not tell which one matched.
     """
     stamp, signatures = _parts(header)
     message = stamp.encode() + b"." + body

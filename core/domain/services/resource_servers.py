@@ -1,9 +1,4 @@
-"""Resource servers: APIs of an organization that tokens are made for. Applications name an API by its identifier (RFC 8707), and the API
-accepts the tokens that have this identifier as their audience.
-
-One issuer serves all organizations, so an API that trusts the issuer must be sure that only its own organization has tokens made for it.
-That is why a host needs a proof, or a platform owner's approval, before tokens are made for it.
-"""
+"""Resource servers: APIs of an organization for which tokens are issued."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -115,7 +110,12 @@ class ResourceServerSettings(Frozen, kw_only=True):
 
 
 class ResourceServer(ResourceServerSettings, kw_only=True):
-    """`verified_at` and `approved_at` exclude each other: a proof takes the place of an approval."""
+    """Applications name an API by its identifier (RFC 8707), and the API accepts the tokens that have this identifier as their audience.
+    One issuer serves all organizations, so an API that trusts the issuer must be sure that only its own organization has tokens issued for
+    it. That is why a host must be verified, or approved by a platform owner, before tokens are issued for it.
+
+    `verified_at` and `approved_at` exclude each other: a proof takes the place of an approval.
+    """
 
     id: ResourceServerId
     organization: OrganizationId

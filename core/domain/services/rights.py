@@ -1,10 +1,4 @@
-"""Rights: what a person may do in a service, by the service's roles that the person holds. Postern tells the rights, and the application
-decides by them.
-
-Access evaluations (OpenID AuthZEN Authorization API 1.0): questions of a service's servers in a standard form. The subject is a user of
-the service, the action is one of the service's permissions, and the resource is the service itself: what its objects are, the application
-knows alone.
-"""
+"""What a user may do in an application by the application's roles, and access evaluations of the AuthZEN API."""
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
@@ -19,7 +13,10 @@ from core.frozen import Frozen
 
 
 class ServiceRights(Frozen):
-    """The slugs of the roles that a person holds in a service, and the keys of the permissions that these roles have. Both are sorted."""
+    """Postern discloses the rights, and the application decides by them.
+
+    The slugs of the roles that a person holds in a service, and the keys of the permissions that these roles have. Both are sorted.
+    """
 
     roles: tuple[str, ...] = ()
     permissions: tuple[str, ...] = ()
@@ -125,7 +122,10 @@ class Semantic(StrEnum):
 
 
 class AccessQuestion(Frozen, kw_only=True):
-    """May this subject do this with this resource?"""
+    """An access evaluation (OpenID AuthZEN Authorization API 1.0): a question of an application's servers in a standard form. The subject
+    is a user of the application, the action is one of the application's permissions, and the resource is the application itself: only the
+    application knows its objects.
+    """
 
     subject_type: str
     subject_id: str

@@ -1,8 +1,4 @@
-"""How long the receivers of an organization may take to hear of an act that ends or weakens somebody's access, and which of them are late.
-
-An act is an entry of the organization's own log. Judged are receivers that Postern itself calls: webhooks that subscribe to the event,
-logout notices, pushed signals, and provisioning. A receiver that polls, the SIEM and a browser come by themselves.
-"""
+"""Offboarding deadlines: how long receivers may take to learn that access ended or was reduced, and which of them are late."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -120,7 +116,11 @@ class ActJudgment(Frozen):
 
 
 def judged(watched: WatchedAct, receipts: EntryReceipts | None, now: datetime) -> ActJudgment:
-    """`receipts` is None when the log does not have the entry any more."""
+    """`receipts` is None when the log does not have the entry any more.
+
+    An act is an entry of the organization's own log. Judged are receivers that Postern itself calls: webhooks that subscribe to the event,
+    logout notices, pushed signals, and provisioning. A receiver that polls, the SIEM and a browser come by themselves.
+    """
     if watched.minutes is None or receipts is None:
         return ActJudgment((), watched.reported, 0, None)
     due_at = watched.act_at + timedelta(minutes=watched.minutes)

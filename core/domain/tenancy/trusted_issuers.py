@@ -1,9 +1,4 @@
-"""Trusted issuers: whose signed tokens stand in place of a secret (RFC 7523). A build job or a cluster has such tokens of its own, and
-shows one to get a token as a service, or with the rights of a management key.
-
-Each is a rule of the service or the key that asks, and is found by that alone. It names the issuer, the audience, the issuer's keys, a
-pattern for the subject, and claims that must match.
-"""
+"""Trusted issuers: workload identity federation by the JWT bearer grant (RFC 7523)."""
 
 import json
 import re
@@ -75,7 +70,11 @@ TEXTS: Final = tuple(name for name, kind in get_type_hints(TrustedIssuerSettings
 
 
 class TrustedIssuer(TrustedIssuerSettings, kw_only=True):
-    """The rule of a service or of a management key: one of the two is there."""
+    """A rule of an application or of a management API key: the signed tokens of an issuer take the place of a secret. A build job or a
+    cluster has such tokens of its own, and presents one to get a token as an application, or with the rights of the key. The rule is found
+    by the application or key that asks alone. It names the issuer, the audience, the issuer's keys, a pattern for the subject, and claims
+    that must match. One of `service` and `key` is set.
+    """
 
     id: TrustedIssuerId
     organization: OrganizationId

@@ -1,7 +1,4 @@
-"""The second factor: set up, enabled with a first code, checked at sign-in, disabled.
-
-Every change of the second factor ends the trust in devices, because that trust rests on the second factor.
-"""
+"""MFA by authenticator app and backup codes: set up, enabled with a first code, verified at sign-in, disabled."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -45,7 +42,10 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Mfa(Frozen):
-    """`throttles`: whether guesses at codes are limited per account."""
+    """`throttles`: whether guesses at codes are limited per account.
+
+    Every change of the second factor ends the trust in devices, because that trust rests on the second factor.
+    """
 
     unit_of_work: UnitOfWorkFactory
     lookup: MfaStore

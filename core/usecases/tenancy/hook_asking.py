@@ -1,9 +1,4 @@
-"""Asking hooks before a sign-in. No connection, lock or transaction is held meanwhile, and no outage of theirs reaches anybody else: a hook
-that fails rests, and the calls at once are bounded, for each organization and for the process.
-
-A silence is what a hook does. That nobody could be asked (no place, too many requests of one person, a flow that has asked enough) is none,
-and lets nobody in: it would be the choice of the person who is asked about.
-"""
+"""Calls hooks before a sign-in, within limits that keep their outages from others."""
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
@@ -110,6 +105,9 @@ class HookBreakers:
     """Which hooks rest, and about whom nobody is asked, in the memory of one process. The name of a hook is its settings of now, so that a
     change begins anew. A rest is of one organization and one kind of people: what strangers do to a hook keeps no member out, or lets them
     in. One person alone makes none.
+
+    Only the hook itself causes a missing response. That nobody could be asked (no place, too many requests of one user, a flow that has
+    asked enough) is none, and lets nobody in: it would be the choice of the user who is asked about.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -227,7 +225,11 @@ class _Heard(Frozen, kw_only=True):
 
 
 class HookAsking(Frozen):
-    """Implements `ports.identity.sign_in.SignInHooks`."""
+    """Implements `ports.identity.sign_in.SignInHooks`.
+
+    No connection, lock or transaction is held during a call, and no outage of a hook reaches anybody else: the circuit breaker of a hook
+    that fails opens, and the concurrent calls are bounded, for each organization and for the process.
+    """
 
     unit_of_work: UnitOfWorkFactory
     lookup: HookStore

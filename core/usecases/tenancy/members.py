@@ -1,8 +1,4 @@
-"""Members: the people of an organization, their roles, their leaving, and the transfer of ownership.
-
-Help for members who have lost their second factor. A person who manages the members of an organization can disable the second factor of
-an account that belongs to this organization alone. For every other account only the owners of the platform can.
-"""
+"""Members of an organization: their roles, their leaving, the transfer of ownership, and help with a lost second factor."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
@@ -283,6 +279,10 @@ def target_in(known: Mapping[UserId, KnownMember], user: UserId) -> KnownMember:
 
 
 class MemberFactors(Frozen):
+    """Helps members who have lost their second factor. A user who manages the members of an organization can disable the second factor of
+    an account that belongs to this organization alone. For every other account only the platform owners can.
+    """
+
     unit_of_work: UnitOfWorkFactory
     mfa: Mfa
 

@@ -1,11 +1,4 @@
-"""Refusals of OAuth: their reasons in words, and their error codes.
-
-The reasons for which requests of applications are refused, with the words and the help for those who look after the application. Whoever
-raises a refusal names its reason, by `recorded_as`; what depends on the request, the recorder of refusals finds out.
-
-Refusals that have an error code of their own in OAuth (RFC 6749 section 5.2). A malformed request is a plain `BadRequest`, and a client
-that fails to authenticate itself is a plain `Unauthorized`.
-"""
+"""Refusals of OAuth: their reasons in words, and their error codes."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -87,7 +80,10 @@ class RefusalReason(StrEnum):
 
 
 def reason_in_words(reason: RefusalReason, received: str = "") -> tuple[str, str]:
-    """The reason, and the change that helps. Of an identity assertion, what was received is the fault."""
+    """The reason, and the change that helps. Of an identity assertion, what was received is the fault.
+
+    The code that raises a refusal names its reason, by `recorded_as`; the recorder of refusals finds out what depends on the request.
+    """
     if reason is RefusalReason.IDENTITY_ASSERTION and received in frozenset(IdentityAssertionFault):
         return fault_in_words(IdentityAssertionFault(received))
     return _WORDS[reason]
@@ -303,6 +299,8 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
 }
 
 
+# The refusals below have an error code of their own in OAuth (RFC 6749 section 5.2). A malformed request is a plain `BadRequest`, and a
+# client that fails to authenticate itself is a plain `Unauthorized`.
 class InvalidGrant(BadRequest):
     oauth_error: ClassVar = "invalid_grant"
     text = "The code or token is not valid, has expired or was used before, or was given to another client or redirect URI"

@@ -1,9 +1,4 @@
-"""A password hash of another system, with everything that its check needs, and the bounds of what is ever checked.
-
-One text keeps it, in the column of our own hashes: `$foreign$<kind>$<parameters>$<salt>$<digest>`. Parameters are `name=number`, joined by
-commas, in the order of `BOUNDS`. Salt and digest are base64 without padding. A wrapped hash has, in the place of the digest, the Argon2id
-hash of the digest: `$foreign$<kind>$<parameters>$<salt>$argon2id$v=19$m=…,t=…,p=…$<salt>$<digest>`.
-"""
+"""A password hash of another system, with everything that its check needs, and the bounds of what is ever checked."""
 
 import re
 from base64 import b64decode, b64encode
@@ -125,7 +120,12 @@ _LEAST: Final[Mapping[HashKind, int]] = {
 
 
 class ForeignHash(Frozen, kw_only=True):
-    """`digest` is None where the hash is wrapped: then `wrapping` is the Argon2id hash of the digest."""
+    """One text stores it, in the column of our own hashes: `$foreign$<kind>$<parameters>$<salt>$<digest>`. Parameters are `name=number`,
+    joined by commas, in the order of `BOUNDS`. Salt and digest are base64 without padding. A wrapped hash has, in the place of the digest,
+    the Argon2id hash of the digest: `$foreign$<kind>$<parameters>$<salt>$argon2id$v=19$m=…,t=…,p=…$<salt>$<digest>`.
+
+    `digest` is None where the hash is wrapped: then `wrapping` is the Argon2id hash of the digest.
+    """
 
     kind: HashKind
     parameters: Mapping[str, int]

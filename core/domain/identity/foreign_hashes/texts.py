@@ -1,8 +1,4 @@
-"""Password hashes as other systems write them into one text.
-
-Names forms of hashes that nobody reads here, by their beginnings, so that a report says which of them a file has. A text that is no hash
-could be a password, so nothing of it is repeated but marks of this list.
-"""
+"""Parses password hashes that other systems write into one text."""
 
 import re
 from base64 import b64decode
@@ -42,7 +38,11 @@ _UNREAD: Final[Sequence[tuple[str, str]]] = (
 
 
 def unread(text: str) -> str:
-    """What a report says of a hash that has no form of ours."""
+    """What a report says of a hash that has no form of ours.
+
+    It recognizes forms of hashes that Postern does not read by their beginnings, so that a report tells which of them a file has. A text
+    that is no hash could be a password, so nothing of it is repeated but marks of this list.
+    """
     return next((words for mark, words in _UNREAD if re.match(mark, text)), UNKNOWN)
 
 

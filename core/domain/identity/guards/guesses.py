@@ -1,9 +1,4 @@
-"""Guesses of passwords over many accounts: what is counted of a sign-in that failed, and what follows from the counts.
-
-Failures are counted by network and family of browser. The 16 bits of a password's digest group failures for an alert alone: whether a try
-goes on never depends on them. Each count says which accounts it has seen by 64 marks, so that no row names two things together: the row of
-a password names no account, and that of an account no password.
-"""
+"""Detects credential stuffing and password spraying: what is counted of a failed sign-in, and what follows from the counts."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -117,7 +112,11 @@ class OriginPlaces(Frozen):
 
 
 class FailedGuess(Frozen):
-    """A sign-in that failed, as it is counted. It prints neither key nor bits of the password."""
+    """A failed sign-in, as it is counted. Failures are counted by network and family of browser. The 16 bits of a password's digest group
+    failures for an alert alone: whether a try continues never depends on them. Each count tells which accounts it has seen by 64 marks, so
+    that no row names two things together: the row of a password names no account, and that of an account no password. `repr` shows neither
+    key nor bits of the password.
+    """
 
     hour: datetime
     at: datetime

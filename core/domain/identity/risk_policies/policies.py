@@ -1,9 +1,4 @@
-"""Rules for risk: what an organization wants done when somebody signs in to it under certain circumstances, and whom the rules leave out.
-
-The rules of one organization are in order, and the first that fits decides. A new rule is in shadow: it changes nothing, and its owners see
-whom it would have met. The rules of sign-ins (`core/domain/tenancy/sign_in_rules.py`) say what people must have; these say what a sign-in
-must show.
-"""
+"""Risk policies: what an organization requires when a user signs in under certain circumstances, and whom the policies exempt."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
@@ -120,7 +115,10 @@ class RiskException(Frozen, kw_only=True):
 
 
 class RiskPolicies(Frozen, kw_only=True):
-    """The rules of one organization, in order, and their exceptions."""
+    """The policies of one organization, in order, and their exceptions. The first policy that fits decides. A new policy is report-only: it
+    changes nothing, and its owners see whom it would affect. The sign-in rules (`core/domain/tenancy/sign_in_rules.py`) state what users
+    must have; these state what a sign-in must show.
+    """
 
     policies: tuple[RiskPolicy, ...] = ()
     exceptions: tuple[RiskException, ...] = ()

@@ -1,11 +1,4 @@
-"""Verdicts: what the rules for risk say of one sign-in.
-
-The rules of the organization that the sign-in leads to may ask for more, or refuse. No other organization refuses a sign-in: it keeps its
-own door shut to the session, and a person's other organizations, and the person's account, stay open. An organization that merely lists the
-person judges by what it has seen of them itself, and asks for nothing outside itself.
-
-What a rule for risk can know of a sign-in, and whether a rule fits it. The sign-in and the report of rules in shadow ask the same.
-"""
+"""Evaluates risk policies for one sign-in."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
@@ -45,6 +38,8 @@ _MOST_KNOWN: Final = 1000
 
 
 class SignInFacts(Frozen, kw_only=True):
+    """What a risk policy can know of a sign-in. The sign-in and the report of report-only policies use the same."""
+
     user: UserId
     teams: frozenset[UUID] = frozenset()
     role: str
@@ -244,6 +239,11 @@ class Came(Frozen, kw_only=True):
 
 
 class RiskVerdict(Frozen, kw_only=True):
+    """The policies of the organization that the sign-in leads to may require more, or refuse. No other organization refuses a sign-in: it
+    closes only itself to the session, and the user's other organizations, and the user's account, stay open. An organization with an
+    unconfirmed tie to the user judges by what it has seen of them itself, and requires nothing outside itself.
+    """
+
     decided: Decided | None = None
     """The rule of the organization that the sign-in leads to, if one fits."""
     by_installation: Decided | None = None

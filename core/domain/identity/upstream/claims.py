@@ -1,10 +1,4 @@
-"""The claims of a provider about a person, and how far we believe them. Providers mean different things by "verified", so
-each has a rule of its own.
-
-What an address is worth. It is *proved* by a mailed link or code that its reader used, or by one of the installation's own providers. An
-organization's own provider only *vouches* for an address: the organization can make it say anything. The table below says for each purpose
-whether a vouched address is enough. Statements say it by the fragments of `adapters/postgres/identity/addresses.py`.
-"""
+"""The claims of an identity provider about a user, and how far Postern trusts them."""
 
 import hmac
 import re
@@ -46,7 +40,10 @@ NO_FIELDS: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
 class Asserted(Frozen):
-    """The person whom the provider vouches for."""
+    """The person whom the provider vouches for.
+
+    Providers mean different things by "verified", so each has a rule of its own.
+    """
 
     issuer: str
     subject: str
@@ -276,7 +273,13 @@ def _seconds(claims: Mapping[str, Any], name: str, otherwise: float | None = Non
 
 
 class AddressUse(Enum):
-    """What an address is asked for. "The voucher" is the provider that vouched, or its organization."""
+    """How far an email address is trusted. It is verified by a mailed link or code that its reader used, or by one of the installation's
+    own providers. An organization's own identity provider only asserts an address: the organization can make it assert anything. The table
+    `VOUCHED_COUNTS` defines for each purpose whether an asserted address is enough. SQL statements use the fragments of
+    `adapters/postgres/identity/addresses.py`.
+
+    What an address is asked for. "The voucher" is the provider that vouched, or its organization.
+    """
 
     SIGN_IN_AT_VOUCHER = auto()
     SWEEP = auto()

@@ -1,11 +1,4 @@
-"""What directories say of a person, by SAML or by LDAP, on its way to a provider's word.
-
-A directory that speaks SAML, as one answer finds it, and the answer while it waits for its browser.
-
-From a directory's assertion to a provider's word, as every provider gives it.
-
-From an entry of a directory by LDAP to a provider's word, and the word while it waits for its browser.
-"""
+"""What an identity provider asserts about a user by SAML or LDAP, on its way to the form that every provider gives it."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -164,7 +157,10 @@ class Unsolicited(BadRequest):
 
 
 def asserted_by(provider: UpstreamProviderId, asserting: Asserting) -> Asserted:
-    """The directory vouches for the address, which counts in a domain that its organization has proved. Raises `NotVouched`."""
+    """The directory vouches for the address, which counts in a domain that its organization has proved. Raises `NotVouched`.
+
+    Converts a SAML assertion to the form of every provider.
+    """
     assertion, person = asserting.assertion, asserting.person
     if not 0 < len(person.subject) <= LONGEST_SUBJECT:
         raise NotVouched("the subject is empty or too long")
@@ -211,7 +207,10 @@ def surveyed_attributes(settings: LdapSettings) -> Sequence[str]:
 def asserted_by_entry(
     provider: UpstreamProviderId, settings: LdapSettings, mapping: Mapping[str, str], entry: LdapEntry, now: datetime
 ) -> Asserted:
-    """The directory vouches for the address, which counts in a domain that its organization has proved. Raises `NotRecognised`."""
+    """The directory vouches for the address, which counts in a domain that its organization has proved. Raises `NotRecognised`.
+
+    Converts an LDAP entry to the form of every provider.
+    """
     email = stated_address(next(iter(entry.texts(settings.address_attribute)), ""))
     fields: dict[str, Json] = {}
     for attribute, key in readable(mapping).items():

@@ -1,10 +1,4 @@
-"""What counts of a sign-in at an organization's provider: the visit that a session remembers, and the second factor.
-
-A person's visit to a directory by SAML, as far as the session that it opens has to remember it.
-
-The second factor that an organization's own provider has asked for. It counts for the organization's rule if an owner has chosen which
-of the provider's values say so, and for nothing else: it is no factor of ours.
-"""
+"""What a session remembers of a sign-in at an organization's identity provider: the SAML session, and the second factor."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -47,7 +41,9 @@ _OURS: Final = ("urn:postern:", "http://schemas.openid.net/pape/policies/")
 
 
 class DirectoryFactor(Frozen):
-    """A second factor, as a session keeps it that the provider has opened."""
+    """A second factor that an organization's own provider has required, as the session stores it. It counts for the organization's rule if
+    an owner has chosen which of the provider's values assert it, and for nothing else: it is no factor of ours.
+    """
 
     provider: UUID
     stated: str
@@ -96,6 +92,8 @@ def _is_value(text: str) -> bool:
 
 
 class DirectoryVisit(Frozen, kw_only=True):
+    """A user's session at an identity provider by SAML, as far as the session that it opens has to remember it."""
+
     provider: UpstreamProviderId
     name_digest: bytes
     """The digest of the person's name there: a sign-out names the person by it. Empty for a provider of OpenID Connect, whose visit only

@@ -1,8 +1,5 @@
-"""Identity assertions: an organization's own provider lets an application act for one of its people, without asking the person here
-(draft-ietf-oauth-identity-assertion-authz-grant-04, "ID-JAG"; MCP calls it enterprise-managed authorization).
-
-A connection issues assertions only if an owner has turned this on. The connection's rule says who the person is: one claim of the
-assertion has the subject by which the connection knows the person from their sign-ins. An address is never looked at.
+"""Identity assertions (draft-ietf-oauth-identity-assertion-authz-grant-04, "ID-JAG"): an organization's identity provider lets an
+application act for a user.
 """
 
 import json
@@ -95,7 +92,12 @@ def usable_assertion_settings(given: AssertionSettings, *, of_saml: bool) -> Ass
 
 
 class IssuingConnection(Frozen, kw_only=True):
-    """A connection of the application's own organization, as one assertion finds it by its issuer."""
+    """MCP calls it enterprise-managed authorization: the user is not asked here. A connection issues assertions only if an owner has
+    enabled this. The connection's rule determines the user: one claim of the assertion has the subject by which the connection knows the
+    user from their sign-ins. An email address is never looked at.
+
+    A connection of the application's own organization, as one assertion finds it by its issuer.
+    """
 
     id: UpstreamProviderId
     organization: OrganizationId

@@ -1,8 +1,4 @@
-"""Guesses over many accounts: what is counted of a failure, who is answered more slowly, and what a page asks of them.
-
-The counts are in the database, and come with a sign-in's first look. What they said is remembered here until the hour is over, so that a
-page asks for its puzzle without a look of its own.
-"""
+"""Slows down credential stuffing: what is counted of a failure, whose responses are delayed, and what a page requires of them."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -41,8 +37,9 @@ WAITING_HERE: Final = 60
 
 
 class NoticedOrigins:
-    """From where somebody guesses in this hour, and how many answers wait. Of a limited number of places: the least recently seen is
-    forgotten first, and its next try tells of it again.
+    """From where somebody guesses in this hour, and how many responses wait. The counts are in the database, and come with a sign-in's
+    first look. What they told is remembered here until the hour is over, so that a page requires its proof of work without a look of its
+    own. The number of places is limited: the least recently seen is forgotten first, and its next attempt reports it again.
     """
 
     def __init__(self, most: int = MOST_NOTICED) -> None:

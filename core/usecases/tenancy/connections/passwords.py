@@ -1,8 +1,4 @@
-"""Sign-ins with a password of a directory by LDAP. The password lives in one call: it goes to the directory once, in a connection of its
-own, and nowhere else. What the directory says waits sealed for the browser, which comes back with a code, as from any other provider.
-
-The log of sign-ins has the failed ones. The recorder has them, too, for the administrator of the connection.
-"""
+"""Signs in users with the password of an LDAP directory."""
 
 import json
 from datetime import timedelta
@@ -71,6 +67,8 @@ def failure_of(outcome: BindOutcome) -> LoginFailure:
 
 
 class FailedDirectorySignIns(Frozen):
+    """Logs failed sign-ins. The recorder has them, too, for the administrator of the connection."""
+
     lookup: UpstreamLookup
     devices: Devices
     login_events: LoginEvents
@@ -150,6 +148,10 @@ def _require_judged(answer: LdapAnswer) -> LdapAnswer:
 
 
 class DirectoryPasswords(Frozen):
+    """The password lives in one call: it goes to the directory once, in a connection of its own, and nowhere else. The directory's result
+    is stored encrypted for the browser, which returns with a code, as from any other provider.
+    """
+
     lookup: ConnectionLookup
     tests: ConnectionTests
     surveys: DirectorySurveys

@@ -1,9 +1,4 @@
-"""What comes back from a directory by LDAP: the person, or why it could not be asked.
-
-What a directory answers to a password, and the person whom it has found.
-
-Why a directory by LDAP could not be asked, step by step as a connection goes.
-"""
+"""Results of an LDAP directory: the user, or why it could not be asked."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -200,6 +195,8 @@ class LdapStep(StrEnum):
 
 
 class LdapFault(StrEnum):
+    """Why an LDAP directory could not be asked, step by step as a connection proceeds."""
+
     NO_NAME = "no_name"
     NOT_ALLOWED = "not_allowed"
     """The operator of this installation does not allow calls to this address."""

@@ -1,7 +1,4 @@
-"""An answer as it was read, before anything in it is believed. The adapter reads; `judgements` decides what it must say.
-
-Who a person is, read from an assertion by the connection's mapping.
-"""
+"""A SAML response as it was parsed, before anything in it is trusted. The adapter parses; `judgements` decides what it must contain."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -96,7 +93,10 @@ _LONGEST_NAME: Final = 200
 
 
 def read_person(said: ReceivedAssertion, expected: Expected) -> tuple[DirectoryPerson | None, Sequence[Check]]:
-    """The person, and the checks of subject, address and attributes. None when one of these failed."""
+    """The person, and the checks of subject, address and attributes. None when one of these failed.
+
+    Reads the user from an assertion by the connection's attribute mapping.
+    """
     mapping = expected.mapping
     about_subject, about_address = _subject(said, expected), _address(said, mapping)
     values = {part: _first_of(getattr(mapping, part), said) for part in ("given_name", "family_name", "name", "groups")}

@@ -1,6 +1,5 @@
-"""Proofs by passkeys. A passkey counts as two factors, because an authenticator uses the key only after it has verified its owner.
-
-A challenge is used up by the first answer to it, right or wrong. Nobody can guess a passkey's answer, so tries are not limited per account.
+"""Authenticates users by passkey. A passkey counts as two factors, because an authenticator uses the key only after it has verified its
+owner.
 """
 
 from collections.abc import Sequence
@@ -55,6 +54,10 @@ class UsedPasskey(Frozen):
 
 
 class PasskeyProofs(Frozen):
+    """A challenge is used up by the first response to it, right or wrong. Nobody can guess a passkey's response, so attempts are not
+    limited per account.
+    """
+
     unit_of_work: UnitOfWorkFactory
     lookup: PasskeyStore
     passkeys: Passkeys
