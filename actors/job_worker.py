@@ -1,9 +1,4 @@
-"""The base of every actor that takes its work from the job queue. A job worker claims jobs, keeps the lease while the handler runs, and
-writes the outcome of each job to the queue.
-
-Delivery is at least once. A handler may see the same job again, with the same id, after a crash, a lost lease, or an outage before the
-outcome was written.
-"""
+"""The base of every actor that takes its work from the job queue."""
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
@@ -111,7 +106,10 @@ class _Hand:
 
 
 class JobWorker:
-    """An actor that does jobs of a few kinds. Any number of workers, in any number of processes, may share a queue."""
+    """An actor that does jobs of a few kinds: it claims jobs, renews the lease while the handler runs, and writes the outcome of each job
+    to the queue. Any number of workers, in any number of processes, may share a queue. Delivery is at least once. A handler may see the
+    same job again, with the same ID, after a crash, a lost lease, or an outage before the outcome was written.
+    """
 
     def __init__(
         self,

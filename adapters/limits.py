@@ -1,8 +1,4 @@
-"""Limits in the memory of this process: turns for costly work, and rate limits that are off.
-
-Turns for costly work. In this process, each organization has one turn at a time, and all organizations together have a few. Other
-requests wait in queues of limited length, one for each organization.
-"""
+"""Limits in the memory of this process: turns for costly work, and rate limits that are off."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -31,7 +27,10 @@ class _Queue:
 
 
 class FairTurns:
-    """Implements `ports.jobs.Turns`. An organization has at most one request among those that wait for the few turns of all. So a busy
+    """Takes turns for costly work. In this process, each organization has one turn at a time, and all organizations together have a few.
+    Other requests wait in queues of limited length, one for each organization.
+
+    Implements `ports.jobs.Turns`. An organization has at most one request among those that wait for the few turns of all. So a busy
     organization delays another organization by at most one turn.
     """
 

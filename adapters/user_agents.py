@@ -1,8 +1,4 @@
-"""Read the `User-Agent` header with the library `ua-parser` and its built-in expressions.
-
-The library's Rust engine matches in linear time, so no text can keep the engine busy. Loading the expressions takes time and memory, so
-they are loaded in a thread at the first sign-in.
-"""
+"""Reads the `User-Agent` header with the library `ua-parser` and its built-in expressions."""
 
 import re
 from collections.abc import Callable
@@ -35,7 +31,11 @@ _ELECTRON: Final = re.compile(r"like Gecko\) ([A-Za-z][\w.+-]{0,39})/(\d[\w.]{0,
 
 
 class LibraryUserAgents:
-    """Implements `ports.identity.sign_in.UserAgents`."""
+    """Implements `ports.identity.sign_in.UserAgents`.
+
+    The library's Rust engine matches in linear time, so no text can keep the engine busy. Loading the expressions takes time and memory, so
+    they are loaded in a thread at the first sign-in.
+    """
 
     def __init__(self) -> None:
         self._loading = trio.Lock()

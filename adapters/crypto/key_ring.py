@@ -1,9 +1,4 @@
-"""The key ring: AES-256-GCM under keys with ids. The first key seals, every key opens.
-
-A sealed value is one byte of version, one byte with the length of the key id, the key id, a nonce of 12 random bytes, the ciphertext and
-its tag. The tag also covers everything before the nonce and the context, so a value that was moved to another row or column does not open.
-A key may seal about 2^32 values before a repeated nonce becomes likely enough to matter (NIST SP 800-38D section 8.3).
-"""
+"""The key ring: AES-256-GCM under keys with IDs. The first key seals, every key opens."""
 
 import os
 import re
@@ -100,7 +95,11 @@ def parse(text: str) -> Sequence[EncryptionKey]:
 
 
 class AesGcmKeyRing:
-    """`reload` reads the keys again. A ring with `reload` checks for a new first key every few seconds of use, and at once when it meets an
+    """A sealed value is one byte of version, one byte with the length of the key ID, the key ID, a nonce of 12 random bytes, the ciphertext
+    and its tag. The tag also covers everything before the nonce and the context, so a value that was moved to another row or column does
+    not open. A key may seal about 2^32 values before a repeated nonce becomes likely enough to matter (NIST SP 800-38D section 8.3).
+
+    `reload` reads the keys again. A ring with `reload` checks for a new first key every few seconds of use, and at once when it meets an
     unknown key id. A flood of unknown ids causes one check a second. The ring ignores new keys that lack its own first key: somebody has
     lost that key, and the values sealed under it would be lost with it.
     """

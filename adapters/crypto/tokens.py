@@ -1,14 +1,4 @@
-"""Sign and verify JSON Web Tokens with the installation's own keys, also what applications behind proxies are told.
-
-Tokens that were verified lately are kept in memory.
-
-The header of a token of ours has exactly `alg`, `kid` and `typ`. A header with anything else (`jwk`, `jku`, `x5u`, `x5c`, `crit`, `b64`,
-`zip`, …) is refused, so a token has no say in how it is verified. `kid` picks one of our keys, and the key, not the token, decides the
-algorithm (RFC 8725 sections 3.1, 3.5 and 3.10).
-
-A page of an application behind a proxy makes dozens of requests at once, and each is told the same: an assertion that was made a moment ago
-is told again.
-"""
+"""Signs and verifies JSON Web Tokens with the installation's own keys, also the assertions for applications behind proxies."""
 
 import json
 from base64 import urlsafe_b64decode
@@ -113,6 +103,11 @@ class _Verified(Frozen):
 
 
 class JwtVerifier:
+    """Recently verified tokens are cached in memory. The header of a token of ours has exactly `alg`, `kid` and `typ`. A header with
+    anything else (`jwk`, `jku`, `x5u`, `x5c`, `crit`, `b64`, `zip`, …) is refused, so a token has no say in how it is verified. `kid` picks
+    one of our keys, and the key, not the token, decides the algorithm (RFC 8725 sections 3.1, 3.5 and 3.10).
+    """
+
     def __init__(self, keys: KeyCache, issuer: str, clock: Clock, cache_generation: int = _CACHE_GENERATION) -> None:
         self._keys = keys
         self._issuer = issuer
@@ -271,7 +266,11 @@ _TIMES: Final = frozenset({"iat", "exp"})
 
 
 class RememberedAssertions:
-    """Implements `ports.federation.oauth.ProxyAssertions`."""
+    """Implements `ports.federation.oauth.ProxyAssertions`.
+
+    A page of an application behind a proxy makes dozens of requests at once, and each gets the same: an assertion that was signed a moment
+    ago is sent again.
+    """
 
     def __init__(self, signer: TokenSigner, most: int = _MOST) -> None:
         self._signer = signer

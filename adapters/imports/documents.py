@@ -1,10 +1,4 @@
-"""Reads a JSON document of any size, one value at a time, and says which files are broken.
-
-The values are those of the top-level object, and the elements of the lists in it. Of a value that is too large or too deep, only its fault
-is told, and the reading goes on behind it. At most one value stands in memory.
-
-A broken file is not whole, or of another kind. Nobody is imported from it.
-"""
+"""Reads a JSON document of any size, one value at a time, and reports broken files."""
 
 import json
 import re
@@ -60,6 +54,10 @@ class Value(Frozen):
 
 
 class JsonDocument:
+    """The values are those of the top-level object, and the elements of the lists in it. Of a value that is too large or too deep, only its
+    fault is reported, and the reading continues behind it. At most one value is in memory.
+    """
+
     def __init__(self, read: Callable[[int], str], largest: int = LARGEST, walked: Collection[str] = ()) -> None:
         """`read` gives the next characters, at most so many; none at the end. Objects and lists of objects with the names of `walked` are
         not decoded whole: their values are told one by one.
@@ -260,7 +258,10 @@ def _refuse(word: str) -> Any:
 
 
 class BrokenFile(BadRequest):
-    """The message names the file, the place of the fault, and the kind of the file, if the fault is in its beginning."""
+    """A file that is incomplete, or of another kind. Nobody is imported from it.
+
+    The message names the file, the place of the fault, and the kind of the file, if the fault is in its beginning.
+    """
 
     def __init__(self, path: Path, why: str, line: int, byte: int) -> None:
         self.file: Final = shown(path.name)

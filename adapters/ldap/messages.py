@@ -1,8 +1,4 @@
-"""The messages of LDAP that we send and read (RFC 4511, section 4), and their encoding.
-
-The encoding of LDAP (RFC 4511, section 5.1): BER with definite lengths. Reading never recurses: whoever reads says which element comes
-next, so nesting that nobody expects is never entered.
-"""
+"""The LDAP messages that Postern sends and reads (RFC 4511, section 4), and their encoding."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -75,7 +71,9 @@ def length_at(data: bytes | bytearray, at: int) -> tuple[int, int] | None:
 
 
 class Elements:
-    """Reads the elements of one content, one after the other."""
+    """Reads the elements of one content, one after the other (RFC 4511, section 5.1): BER with definite lengths. Reading never recurses:
+    the caller states which element comes next, so unexpected nesting is never entered.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data

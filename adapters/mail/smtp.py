@@ -1,6 +1,5 @@
-"""Mail over SMTP (RFC 5321): the standard library's blocking client in a worker thread, with a timeout for each step and one for the whole.
-
-Errors contain only the code of a server's answer, because answers quote addresses and links, and errors are stored and logged.
+"""Sends mail over SMTP (RFC 5321): the standard library's blocking client in a worker thread, with a timeout for each step and one for the
+whole.
 """
 
 import base64
@@ -83,6 +82,9 @@ DEFAULT_TIME_OUTS: Final = TimeOuts()
 class SmtpTransport:
     """Implements `ports.mail.MailTransport`. One connection for each mail: an identity provider sends few mails, compared with a
     newsletter.
+
+    Errors contain only the code of a server's response, because responses quote email addresses and links, and errors are stored and
+    logged.
     """
 
     def __init__(self, server: SmtpServer, sender: Sender, clock: Clock, *, time_outs: TimeOuts = DEFAULT_TIME_OUTS) -> None:

@@ -1,11 +1,4 @@
-"""Connections that are kept for a while, and the conversation over each with a server that nobody trusts.
-
-httpcore reads 64 KiB at once and processes all of it before
-another task has its turn, even endless interim heads or chunks of one byte. Here each turn is short, and such answers are refused.
-
-httpcore's own pool goes through all its connections several times for each
-request: with hundreds of receivers, this takes longer than the request itself. Here a dictionary finds the connections of an origin.
-"""
+"""Reused outbound HTTP connections, and the conversation over each with an untrusted server."""
 
 import re
 import ssl
@@ -45,7 +38,11 @@ class Excessive(httpcore.ProtocolError):
 
 
 class OutboundConnection(httpcore.AsyncHTTPConnection):
-    """httpcore's connection, with `_Conversation` in place of httpcore's own HTTP/1.1 connection."""
+    """httpcore's connection, with `_Conversation` in place of httpcore's own HTTP/1.1 connection.
+
+    httpcore reads 64 KiB at once and processes all of it before another task has its turn, even endless interim heads or chunks of one
+    byte. Here each turn is short, and such responses are refused.
+    """
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
         if self._connection is None:
@@ -133,6 +130,10 @@ _Key = tuple[bytes, bytes, int]
 
 
 class KeptConnections:
+    """httpcore's own pool goes through all its connections several times for each request: with hundreds of receivers, this takes longer
+    than the request itself. Here a dictionary finds the connections of an origin.
+    """
+
     def __init__(self, network: httpcore.AsyncNetworkBackend, context: ssl.SSLContext) -> None:
         self._network = network
         self._context = context

@@ -1,7 +1,4 @@
-"""The database as a whole: whether it answers and accepts writes, and how many connections it has room for.
-
-Whether the database accepts writes. A successful read does not prove that, because reads still work on a full disk and on a standby.
-"""
+"""The database as a whole: whether it responds and accepts writes, and how many connections it has room for."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -39,7 +36,11 @@ WRITE_PAUSE: Final = 1.0
 
 
 class Writes:
-    """The pool reports the errors of every request and actor. After an error of `REASONS`, `Writes` tries to write until writes succeed."""
+    """Knows whether the database accepts writes. A successful read does not prove that, because reads still work on a full disk and on a
+    standby.
+
+    The pool reports the errors of every request and actor. After an error of `REASONS`, `Writes` tries to write until writes succeed.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

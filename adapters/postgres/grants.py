@@ -1,8 +1,4 @@
-"""The rights of the role that serves: the statements that grant them, and the check of the present state.
-
-A dump has no grants that another cluster could use, and a new database has none. So an operator's command grants the rights, and may be
-repeated.
-"""
+"""The database privileges of the serving role: the statements that grant them, and the check of the present state."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -68,7 +64,11 @@ async def script(conninfo: str, role: str) -> Sequence[str]:
 
 
 async def apply(conninfo: str, role: str) -> Rights:
-    """Runs all statements of `script` or none; returns the role's rights afterwards. Raises `GrantsImpossible`."""
+    """Runs all statements of `script` or none; returns the role's rights afterwards. Raises `GrantsImpossible`.
+
+    A dump has no grants that another cluster could use, and a new database has none. So an operator's command grants them, and may be
+    repeated.
+    """
     async with await Connection.connect(conninfo) as connection:
         statements = await _script(connection, role)
         try:

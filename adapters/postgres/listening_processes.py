@@ -1,10 +1,4 @@
-"""The processes that serve a database, as its server lists them.
-
-Each serving process listens on one connection, and names it for the version of its program and the newest migration that the program
-carries: `postern listener 0.2.0 0005`. Older programs leave out the migration, or both.
-
-Every role sees the names. Only the role of the connection, a superuser or a member of `pg_read_all_stats` sees the host and the time.
-"""
+"""The processes that serve a database, as its server lists them."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +24,11 @@ _NAME: Final = re.compile(rf"{APPLICATION_NAME}(?: (?P<version>[\w.+!-]+))?(?: (
 
 
 def name_of_listener(version: str) -> str:
-    """The name under which a process of this program listens."""
+    """The name under which a process of this program listens.
+
+    Each serving process listens on one connection, and names it for the version of its program and the newest migration that the program
+    carries: `postern listener 0.2.0 0005`. Older programs leave out the migration, or both.
+    """
     return f"{APPLICATION_NAME} {version} {newest_migration():04}"
 
 
@@ -69,7 +67,10 @@ class ListeningProcess(Frozen):
 
 
 async def listening_processes(connection: Connection) -> Sequence[ListeningProcess]:
-    """All of them, the oldest program first."""
+    """All of them, the oldest program first.
+
+    Every role sees the names. Only the role of the connection, a superuser or a member of `pg_read_all_stats` sees the host and the time.
+    """
     cursor = connection.cursor(row_factory=kwargs_row(_process))
     found = await (await cursor.execute(_LISTENING, NAME)).fetchall()
     return sorted(found, key=lambda one: -1 if one.migration is None else one.migration)

@@ -1,15 +1,4 @@
-"""Read and write SAML documents, as identity provider and as service provider of a directory.
-
-Threads that verify signatures of others, read long messages, and encrypt. Their long steps release the interpreter's lock, so two
-threads use two processors. More threads would take processor time from all other requests. lxml and xmlsec are imported when the first
-document needs them, since both together cost ten megabytes.
-
-Read and write SAML documents. Our documents are signed on the event loop's thread, as tokens are (`adapters/crypto/tokens.py`), because
-a signature takes a quarter of a millisecond. Documents of others are read in threads. The modules that use lxml and xmlsec are imported in
-a thread as well, with the first document.
-
-Read and write the documents of SAML where Postern is the service provider of a directory. Everything of others is read in threads.
-"""
+"""Reads and writes SAML documents, as identity provider and as service provider."""
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -42,6 +31,11 @@ _MOST_APPROVALS: Final = 400
 
 
 class XmlThreads:
+    """Threads that verify signatures of others, read long messages, and encrypt. Their long steps release the interpreter's lock, so two
+    threads use two processors. More threads would take processor time from all other requests. lxml and xmlsec are imported in a thread
+    when the first document needs them, since both together cost ten megabytes.
+    """
+
     def __init__(self, *, threads: int = _THREADS, most_waiting: int = _MOST_APPROVALS) -> None:
         self._limiter = trio.CapacityLimiter(threads)
         self._most = threads + most_waiting
@@ -102,7 +96,11 @@ class XmlLogoutDocuments:
 
 
 class XmlDocuments(XmlLogoutDocuments):
-    """Implements `ports.federation.saml.SamlDocuments`."""
+    """Implements `ports.federation.saml.SamlDocuments`.
+
+    Our documents are signed on the event loop's thread, as tokens are (`adapters/crypto/tokens.py`), because a signature takes a quarter of
+    a millisecond. Documents of others are read in threads.
+    """
 
     def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]]) -> None:
         super().__init__(threads, fair_turn, OF_SERVICE_PROVIDERS)
@@ -147,7 +145,10 @@ _CERTIFICATES: Final = f"{__package__}.metadata"
 
 
 class XmlServiceProviderDocuments(XmlLogoutDocuments):
-    """Implements `ports.identity.upstream.ServiceProviderDocuments`."""
+    """Implements `ports.identity.upstream.ServiceProviderDocuments`.
+
+    Postern is the service provider of an identity provider. Every document of others is read in threads.
+    """
 
     def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]]) -> None:
         super().__init__(threads, fair_turn, OF_DIRECTORIES)

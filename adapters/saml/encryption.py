@@ -1,8 +1,4 @@
-"""Encrypts an assertion for its service provider, and opens what directories have encrypted for us.
-
-Open encrypted parts of a directory's answer with our keys: AES-GCM, or AES-CBC under a signature that covers it, with a key that
-RSA-OAEP opens. Only this form is read, and nothing in it is followed. So an answer cannot make us fetch an address or take another key.
-"""
+"""Encrypts an assertion for its service provider, and decrypts what identity providers have encrypted for us."""
 
 from base64 import b64decode
 from collections.abc import Sequence
@@ -93,6 +89,9 @@ class Opened(Frozen):
 def opened(encrypted: Element, keys: Sequence[KeyPair], *, covered: bool) -> Opened:
     """The content of an `EncryptedAssertion` or `EncryptedID`. `covered`: a verified signature covers the ciphertext. Raises `NotOpened`,
     and `MessageRefused` for a part that is there twice.
+
+    Decrypts AES-GCM, or AES-CBC under a signature that covers it, with a key that RSA-OAEP opens. Only this form is read, and nothing in it
+    is followed. So a response cannot make us fetch a URL or take another key.
     """
     data = only_child(encrypted, XENC, "EncryptedData")
     if data is None:

@@ -1,11 +1,4 @@
-"""One language's texts, ready to be put together: its plurals, and its lists of things.
-
-Which form of a text a number takes (Unicode CLDR, cardinal numbers). The forms that French, Spanish, Italian and Portuguese have for
-whole millions are left out: nothing is counted as far. So is what only fractions take.
-
-A text is taken apart when it is first asked for, so that showing it again costs two
-look-ups and one join.
-"""
+"""One language's catalog of texts, with its plurals and lists."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -120,7 +113,11 @@ _UNITS: Final = (("years", 365 * 86400), ("months", 30 * 86400), ("days", 86400)
 
 
 class _Forms:
-    """A text that a number decides about: its keys for each form, and which form a number takes."""
+    """The plural forms are those of Unicode CLDR, cardinal numbers. The forms that French, Spanish, Italian and Portuguese have for whole
+    millions are left out: nothing is counted as far. So is what only fractions take.
+
+    A text that a number decides about: its keys for each form, and which form a number takes.
+    """
 
     __slots__ = ("_form", "keys")
 
@@ -137,7 +134,10 @@ _Ready = tuple[dict[str, str | Pieces], dict[str, str | Pieces]]
 
 
 class Catalogue:
-    """Implements `ports.texts.WearingText`."""
+    """Implements `ports.texts.WearingText`.
+
+    A text is parsed when it is first used, so that showing it again costs two look-ups and one join.
+    """
 
     def __init__(
         self,

@@ -1,9 +1,4 @@
-"""Widgets of others: what their makers publish, and the verification of answers.
-
-Asks the maker of a widget about an answer, by the guarded client. It gets the answer and our secret, and nothing of the person.
-
-The widgets that `presets.toml` describes.
-"""
+"""CAPTCHAs of other vendors: what the vendors publish, and the verification of answers."""
 
 import json
 import tomllib
@@ -34,7 +29,10 @@ MOST_AT_ONCE: Final = 64
 
 
 class VerifyingMaker:
-    """Implements `ports.identity.sign_in.WidgetMaker`."""
+    """Implements `ports.identity.sign_in.WidgetMaker`.
+
+    Asks the vendor about an answer, by the guarded client. The vendor gets the answer and our secret, and nothing about the user.
+    """
 
     def __init__(self, outbound: Outbound, preset: WidgetPreset, site_key: str, secret: Secret) -> None:
         self.preset = preset
@@ -101,7 +99,7 @@ def _text(told: dict[str, Any], name: str) -> str:
 
 
 def widget_presets() -> Mapping[str, WidgetPreset]:
-    """By their names."""
+    """Returns the CAPTCHAs that `presets.toml` describes, by their names."""
     told = tomllib.loads((Path(__file__).parent / "presets.toml").read_text("utf-8"))
     return {name: WidgetPreset(name=name, **{key: _frozen(value) for key, value in one.items()}) for name, one in told.items()}
 

@@ -1,8 +1,4 @@
-"""Traces, if the settings name a collector.
-
-While tracing is on, callers hold a stand-in for each use case of a family, whose methods open a span. While tracing is off, there are no
-stand-ins.
-"""
+"""Traces use cases, if the settings name a collector."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -45,7 +41,10 @@ def tracing(settings: Settings, outbound: Outbound, metrics: Metrics, clock: Clo
 
 
 def with_spans(family: Family) -> Family:
-    """The family, with a stand-in for each of its use cases."""
+    """The family, with a stand-in for each of its use cases.
+
+    While tracing is on, callers hold a proxy for each use case, whose methods open a span. While tracing is off, there are no proxies.
+    """
     stand_ins = {name: TracedUseCase(one) for name in names_of(family) if _is_use_case(one := getattr(family, name))}
     return replace(family, **stand_ins)
 

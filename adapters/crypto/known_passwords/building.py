@@ -1,9 +1,4 @@
-"""Builds a filter of breached passwords from public lists of hashes: a hash in hexadecimal digits on each line, perhaps followed by a
-colon and how often it was seen.
-
-The lists are read twice, first for how many lines they have. Memory stays small however long they are, ordered or not: the pages of the
-new file are given back to the system again and again, and it writes them when it likes.
-"""
+"""Builds a filter of breached passwords from public lists of hashes: a hash in hexadecimal digits on each line, perhaps with a count."""
 
 import gzip
 import mmap
@@ -38,6 +33,9 @@ class NoListOfHashes(Exception):
 def build_filter(lists: Sequence[Path], out: Path, day: date, advance: Advance) -> FilterHead:
     """Writes the filter beside `out` first, and then in its place. `advance` hears of lines that were read, twice of each. Raises
     `NoListOfHashes`, `OSError`.
+
+    The lists are read twice, first for how many lines they have. Memory stays small however long they are, ordered or not: the pages of the
+    new file are given back to the system again and again, and it writes them when it likes.
     """
     kind, lines = _counted(lists, advance)
     with _beside(out) as (file, name):

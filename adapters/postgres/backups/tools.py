@@ -1,8 +1,4 @@
-"""PostgreSQL's own programs, which write and read dumps: the embedded PostgreSQL's, or those on the operator's PATH.
-
-They wait for ever for a host that accepts and says nothing. So they get one host, which has just let us in by the rules of a server's own
-connections, a `connect_timeout`, and a deadline until which they have to be connected.
-"""
+"""PostgreSQL's own programs, which write and read dumps: the embedded PostgreSQL's, or those on the operator's PATH."""
 
 import os
 import re
@@ -53,6 +49,10 @@ class ToolFailed(Exception):
 
 
 class PostgresTools(Frozen):
+    """The programs wait for ever for a host that accepts and sends nothing. So they get one host, which has just let us in by the rules of
+    a server's own connections, a `connect_timeout`, and a deadline until which they have to be connected.
+    """
+
     folder: Path
     major: int
 

@@ -1,12 +1,4 @@
-"""One execution of one of the program's own statements: what is prepared for it, and how it waits on Trio.
-
-psycopg speaks PostgreSQL's protocol in generators that yield what they would wait for. Here these waits become Trio's readiness calls.
-
-The program's own statements are constants, and are always prepared.
-
-psycopg's cursor could run them too, at twice the processor time: a cursor can also scroll, stream, copy and take many sets of parameters.
-An execution sends, receives and converts the same values as a cursor.
-"""
+"""Executes one of the program's own SQL statements on Trio, always prepared."""
 
 import re
 import select
@@ -133,7 +125,10 @@ _READY = {0: Ready.NONE, select.POLLIN: Ready.R, select.POLLOUT: Ready.W, _BOTH:
 
 
 async def until_ready(socket: int, wanted: Wait) -> Ready:
-    """Wait in the calling task. Raises `OperationalError` when another task closes the connection meanwhile."""
+    """Wait in the calling task. Raises `OperationalError` when another task closes the connection meanwhile.
+
+    psycopg speaks PostgreSQL's protocol in generators that yield what they would wait for. Here these waits become Trio's readiness calls.
+    """
     try:
         if wanted == Wait.R:
             await trio.lowlevel.wait_readable(socket)
@@ -191,7 +186,12 @@ _ABORTED: Final = pq.ExecStatus.PIPELINE_ABORTED
 
 
 class Execution(Generic[T]):
-    """Runs on its own, or waits in a pipeline. Its rows are there after the answer."""
+    """Runs on its own, or waits in a pipeline. Its rows are there after the answer.
+
+    The program's own statements are constants, and are always prepared. psycopg's cursor could run them too, at twice the processor time: a
+    cursor can also scroll, stream, copy and take many sets of parameters. An execution sends, receives and converts the same values as a
+    cursor.
+    """
 
     # psycopg's pipeline hands an answer to a cursor, and uses these names for it.
     __slots__ = ("_conn", "_make", "_parameters", "_result", "_statement", "in_order")

@@ -1,10 +1,4 @@
-"""Clients: the look-up that every request of a client makes, published keys, used assertions, documents, origins, and open registrations.
-
-Origins are of applications that run in browsers. An index finds them in the applications' redirect URIs.
-
-The keys that sign open registrations are among the server secrets. A process reads them at their first use, and every half minute while
-they are in use. Nobody can cause a query more: an id that no key has signed is refused with what is known.
-"""
+"""OAuth clients in PostgreSQL: their look-up, published keys, used assertions, metadata documents, origins, and open registrations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -465,7 +459,10 @@ _DESCRIBE: Final = """
 
 
 class PostgresClientOrigins:
-    """Implements `ports.federation.oauth.ClientOriginLookup`."""
+    """Implements `ports.federation.oauth.ClientOriginLookup`.
+
+    The origins are of applications that run in browsers. An index finds them in the applications' redirect URIs.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -500,7 +497,11 @@ class _Row(Frozen):
 
 
 class PostgresRegistrationKeys:
-    """Implements `ports.federation.oauth.KnownRegistrationKeys`."""
+    """Implements `ports.federation.oauth.KnownRegistrationKeys`.
+
+    The keys that sign open registrations are among the server secrets. A process reads them at their first use, and every half minute while
+    they are in use. No caller can cause another query: an ID that no key has signed is refused with what is known.
+    """
 
     def __init__(
         self, pool: Pool, keyring: KeyRing, server_secrets: ServerSecrets, monotonic: Callable[[], float] = trio.current_time

@@ -1,7 +1,4 @@
-"""What a service may learn of a person besides the account, and what a preview of a token is made of.
-
-What a service may learn is one statement. Questions that come at once share it.
-"""
+"""What an application may learn of a user besides the account, and the previews of its tokens, in PostgreSQL."""
 
 import json
 from collections.abc import Mapping, Sequence

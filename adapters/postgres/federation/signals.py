@@ -1,8 +1,4 @@
-"""Shared signals in PostgreSQL: what owners have turned on, the streams of applications, and the two queues of what streams hear.
-
-Ended sessions are rows of `logout_notices`, which `noticing` writes (`identity/sessions/parts.py`). Everything else is a row of
-`webhook_deliveries` of the kind `signal`, which the statement that publishes the event writes (`record/events.py`).
-"""
+"""Shared Signals in PostgreSQL: settings of owners, streams of applications, and the two queues of security events."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -391,6 +387,8 @@ def given_up(stream: LiteralString, waits: LiteralString) -> LiteralString:
     """
 
 
+# Every event but ended sessions is a row of `webhook_deliveries` of the kind `signal`, which the statement that publishes the event writes
+# (`record/events.py`).
 SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTables(
     waiting="webhook_deliveries",
     of="webhook_id",
@@ -457,6 +455,7 @@ def ended_sessions(stream: LiteralString, waits: LiteralString) -> LiteralString
     """
 
 
+# Ended sessions are rows of `logout_notices`, which `noticing` writes (`identity/sessions/parts.py`).
 SESSION_SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTables(
     waiting="logout_notices",
     of="stream_id",

@@ -1,7 +1,5 @@
-"""What an address is worth, and which domains an organization has proved, as parts of statements.
-
-What an address is worth, as parts of statements. `core.domain.identity.upstream.claims` says for which purpose a vouched address is
-enough; each statement says by one of these names which of the two it means.
+"""SQL parts about email addresses: whether one is verified or only asserted by an identity provider, and the domains that an organization
+has verified.
 """
 
 from typing import Final, LiteralString
@@ -13,7 +11,11 @@ BRINGS_PROOFS: Final = "select set_config('postern.brings_proofs', 'yes', true)"
 
 
 def is_proved(person: LiteralString = "users") -> LiteralString:
-    """A condition on a row of `users`: somebody has proved that they read the mailbox, or a provider of the installation has."""
+    """A condition on a row of `users`: somebody has proved that they read the mailbox, or a provider of the installation has.
+
+    `core.domain.identity.upstream.claims` defines for which purpose an asserted address is enough; each statement states by one of these
+    functions which of the two it requires.
+    """
     return f"{person}.email_verified_at is not null"
 
 

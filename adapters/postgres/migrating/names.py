@@ -1,9 +1,4 @@
-"""The names of everything that the migrations, and the views and functions, make, and who else has them.
-
-A database without a list of migrations may belong to another program. The first migration would fail at the first of its names. But the
-views and functions come in a transaction of their own, and a function would replace the other program's. So `migrate` looks for every name
-before it writes.
-"""
+"""Finds names in the database that the migrations, or the views and functions, would create."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -57,7 +52,12 @@ def names_in(statements: Iterable[str]) -> MadeNames:
 
 
 async def found_in(connection: Connection, names: MadeNames) -> Sequence[NamedThing]:
-    """What is there under these names, tables and views first."""
+    """What is there under these names, tables and views first.
+
+    A database without a list of migrations may belong to another program. The first migration would fail at the first of its names. But the
+    views and functions come in a transaction of their own, and a function would replace the other program's. So `migrate` looks for every
+    name before it writes.
+    """
     parameters = {"relations": list(names.relations), "functions": list(names.functions), "schemas": list(names.schemas)}
     return await (await connection.cursor(row_factory=class_row(NamedThing)).execute(_FOUND, parameters)).fetchall()
 

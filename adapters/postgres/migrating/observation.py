@@ -1,8 +1,4 @@
-"""Runs a migration and sees what it does to the tables that are there: PostgreSQL itself says which locks it took, which tables it read,
-and which it wrote anew. A reader of SQL could only guess that from the words, and would not look into functions and `do` blocks.
-
-The tables are empty here. What a migration does to rows only shows as a lock that such changes take, so it counts as changing all of them.
-"""
+"""Runs a migration and observes what it does to the tables that exist."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -36,7 +32,12 @@ class _Scans(Frozen):
 
 
 async def observed(connection: Connection, sql: str) -> Sequence[Effect]:
-    """Runs the migration in a transaction, and commits. The connection must be new, since the server counts reads for each session."""
+    """Runs the migration in a transaction, and commits. The connection must be new, since the server counts reads for each session.
+
+    PostgreSQL itself tells which locks it took, which tables it read, and which it rewrote. A reader of SQL could only guess that from the
+    words, and would not look into functions and `do` blocks. The tables are empty here. What a migration does to rows only shows as a lock
+    that such changes take, so it counts as changing all of them.
+    """
     async with connection.transaction():
         before = await _tables(connection)
         await connection.execute(sql.encode())

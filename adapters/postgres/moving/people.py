@@ -1,9 +1,4 @@
-"""The people of an organization that moves: who they are in the file, and who they become here.
-
-They are its members, the users of its services, and those whom its directory knows. The file has the address of everybody, and what is the
-person's own only of people with an own tie whose address is proved. Nothing of the kind leaves of a platform owner, nor of somebody who is
-being forgotten.
-"""
+"""The users of an organization that moves: who they are in the file, and who they become here."""
 
 from typing import Final, Literal, LiteralString
 from uuid import UUID
@@ -35,7 +30,12 @@ TIMES: Final = ("created_at", "email_verified_at", "password_changed_at", "profi
 
 
 class ArrivingPerson(Frozen, kw_only=True):
-    """A person as the file has them: the columns above, in their types."""
+    """A person as the file has them: the columns above, in their types.
+
+    The file has the members, the users of the organization's applications, and those whom its directory knows. It has the email address of
+    everybody, and what is the user's own only of users with a confirmed tie whose address is verified. Nothing of the kind leaves of a
+    platform owner, nor of a user who is being erased.
+    """
 
     id: UUID
     email: str

@@ -1,9 +1,4 @@
-"""Counted sign-ins in PostgreSQL.
-
-A sign-in has a row in `uncounted_logins` from its own commit until the commit of the transaction that counts it. A statement that adds the
-counts and the uncounted rows sees each sign-in exactly once, whatever the order of the commits. No hour is ever closed, so a sign-in that
-commits late is still counted.
-"""
+"""Sign-in analytics in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -157,7 +152,12 @@ def _all_read(since: date, read: Sequence[tuple[date, int]], most_read: int) -> 
 
 
 class PostgresLoginCounter(OnPool):
-    """Implements `ports.platform.LoginCounter`."""
+    """Implements `ports.platform.LoginCounter`.
+
+    A sign-in has a row in `uncounted_logins` from its own commit until the commit of the transaction that counts it. A statement that adds
+    the counts and the uncounted rows sees each sign-in exactly once, whatever the order of the commits. No hour is ever closed, so a
+    sign-in that commits late is still counted.
+    """
 
     async def count(self, limit: int) -> int:
         parameters = {"namespace": locks.NAMESPACE, "lock": locks.LOGIN_COUNTS, "limit": limit}

@@ -1,7 +1,4 @@
-"""The installation as platform owners see it: its state and storage, its organizations, and the approval of own texts.
-
-How much the tables hold. PostgreSQL knows that without reading them.
-"""
+"""The installation as platform owners see it, in PostgreSQL: its state and storage, its organizations, and the approval of custom texts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -331,7 +328,10 @@ def _sampled(*, today: date, sampled: date | None, whole: int, **table: Any) -> 
 
 
 class PostgresStorageSamples(OnPool):
-    """Implements `ports.platform.StorageSamples`."""
+    """Implements `ports.platform.StorageSamples`.
+
+    PostgreSQL knows the size of a table without reading it.
+    """
 
     async def look(self) -> Storage:
         rows = await ask(self._pool, _sampled, _LOOK)

@@ -1,8 +1,4 @@
-"""People as platform owners and operators see them, and the platform owners themselves.
-
-The overview of an account for operators, read from the whole database. Operators ask for one person at a time, so the look-up may be
-slow.
-"""
+"""Users as platform owners and operators see them, and the platform owners themselves, in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -276,7 +272,10 @@ def _user(**columns: Any) -> tuple[Account, Mapping[str, Any]]:
 
 
 class PostgresAccountOverviews(OnPool):
-    """Implements `ports.platform.AccountOverviews`."""
+    """Implements `ports.platform.AccountOverviews`.
+
+    The overview reads the whole database. Operators ask for one user at a time, so the look-up may be slow.
+    """
 
     async def find(self, who: Email | UserId) -> AccountOverview | None:
         if isinstance(who, Email):

@@ -1,8 +1,4 @@
-"""What happened: events and audit entries in the transaction of their cause, changed settings, and stories of requests.
-
-Stories of requests, read from all tables whose rows name a request. No table has an index of requests, because such an index would cost
-every write. The rows of a moment are found by their ids, which begin with the time, and then by the request.
-"""
+"""Events and audit entries in the transaction of their cause, changed settings, and the rows that follow from a request, in PostgreSQL."""
 
 import json
 import secrets
@@ -483,7 +479,11 @@ def _recipient(keyring: KeyRing, job: UUID, sealed: bytes) -> str | None:
 
 
 class PostgresStories:
-    """Implements `ports.record.Stories`."""
+    """Implements `ports.record.Stories`.
+
+    It reads all tables whose rows name a request. No table has an index of requests, because such an index would cost every write. The rows
+    of a moment are found by their IDs, which begin with the time, and then by the request.
+    """
 
     def __init__(self, pool: Pool, keyring: KeyRing) -> None:
         self._pool = pool

@@ -1,8 +1,4 @@
-"""Members: who belongs to an organization, in which role, and who owns it.
-
-The owners of an organization, who get mails about its settings, and its administrators, who get mails about decisions to make; and
-ownership that its owner has not confirmed.
-"""
+"""Members of an organization in PostgreSQL, with their roles, and its owners."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -690,12 +686,18 @@ def _declined(*, was_active: bool, user: UUID | None, email: str | None, languag
 
 
 async def owners(statements: Statements | Transaction, organization: OrganizationId) -> Sequence[Owner]:
-    """The owner. Until the owner has confirmed the ownership, also the former owner."""
+    """The owner. Until the owner has confirmed the ownership, also the former owner.
+
+    Owners get mails about the settings of the organization.
+    """
     return await _in_roles(statements, organization, [BuiltInRole.OWNER], None)
 
 
 async def administrators(statements: Statements | Transaction, organization: OrganizationId) -> Sequence[Owner]:
-    """The owner and the admins, the oldest accounts first. Until the owner has confirmed the ownership, also the former owner."""
+    """The owner and the admins, the oldest accounts first. Until the owner has confirmed the ownership, also the former owner.
+
+    They get mails about decisions to make.
+    """
     return await _in_roles(statements, organization, [BuiltInRole.OWNER, BuiltInRole.ADMIN], MOST_ADDRESSEES)
 
 

@@ -1,8 +1,4 @@
-"""Reads the files of a document. YAML and JSON are read by the same parser, since JSON is a part of YAML. It makes texts, numbers, true and
-false, empty values, lists and maps, and nothing else: no tag of a file names a type.
-
-A file is bounded in size, in depth, and in what its aliases expand to. Numbers and words are those of YAML 1.2: `no` and `off` are texts.
-"""
+"""Reads the files of a configuration document, in YAML or JSON."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,7 +76,10 @@ def _beginnings(wanted: Sequence[Steps]) -> Iterator[Steps]:
 
 
 def read_files(names: Sequence[str]) -> Files:
-    """Raises `WrongFile`, with the file, the line and the column."""
+    """Raises `WrongFile`, with the file, the line and the column.
+
+    YAML and JSON are read by the same parser, since JSON is a part of YAML.
+    """
     texts: list[tuple[str, bytes]] = []
     left = LARGEST
     for name in names:
@@ -165,7 +164,11 @@ class _Anchored(Frozen):
 
 
 class _Parser:
-    """Makes values of the parser's events, and counts what they hold."""
+    """Makes values of the parser's events, and counts what they hold.
+
+    It makes texts, numbers, true and false, empty values, lists and maps, and nothing else: no tag of a file names a type. A file is
+    bounded in size, in depth, and in what its aliases expand to. Numbers and words are those of YAML 1.2: `no` and `off` are texts.
+    """
 
     def __init__(self, file: str, text: bytes, *, keep_positions: set[Steps] | None = None) -> None:
         self._file = file

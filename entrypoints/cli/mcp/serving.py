@@ -1,7 +1,4 @@
-"""`postern mcp`: reads messages from standard input and answers on standard output, until the input ends.
-
-The messages of MCP: JSON-RPC 2.0, one message a line. A request gets one answer, a notification none.
-"""
+"""`postern mcp`: reads messages from standard input and answers on standard output, until the input ends."""
 
 import argparse
 import json
@@ -37,7 +34,10 @@ class _Wrong(Exception):
 
 
 class ToolServer:
-    """`hides` is the key: it never leaves, whatever an answer has."""
+    """Answers messages of MCP: JSON-RPC 2.0, one message a line. A request gets one answer, a notification none.
+
+    `hides` is the key: it never leaves, whatever an answer has.
+    """
 
     def __init__(self, tools: Tools, *, hides: str) -> None:
         self._tools = tools

@@ -1,9 +1,4 @@
-"""The OpenAPI 3.1 document, made from the declarations, with examples and the ways in which lists are read.
-
-Each operation that lists says its way in `x-paging`, so that a client needs one loop for each way.
-
-The code makes the document from the declarations, so the document says exactly what the endpoints check.
-"""
+"""The OpenAPI 3.1 document, made from the declarations of the endpoints."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -92,7 +87,10 @@ _LISTS: Final = ("list_", "search_")
 
 
 def way_of_paging(one: Endpoint) -> str | None:
-    """The way in which the list of this endpoint is read. None for an endpoint that lists nothing."""
+    """The way in which the list of this endpoint is read. None for an endpoint that lists nothing.
+
+    Each operation that lists states it in `x-paging`, so that a client needs one loop for each way.
+    """
     if one.answer_type is Never or not one.handler.__name__.startswith(_LISTS):
         return None
     asked = _fields(one.query_type) | _fields(one.body_type)
@@ -189,6 +187,7 @@ _ANSWERS: Final[Mapping[int, str]] = {
 
 
 def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> Json:
+    """Builds the document from the declarations, so it states exactly what the endpoints check."""
     endpoints = tuple(one for one in endpoints if one.tags)
     described = _Schemas(endpoints)
     paths: dict[str, Json] = {}

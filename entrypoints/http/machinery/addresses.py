@@ -1,9 +1,4 @@
-"""The client's address: the right-most address in `X-Forwarded-For` that is not the address of a trusted proxy.
-
-The client, or a proxy that is not trusted, has written the addresses further left, so these could be anything. Postern does not read
-`Forwarded` (RFC 7239): a proxy that sets one of the two headers usually passes the other header through unchanged, so reading both headers
-would let the client choose its address. Postern never takes scheme and host from a request: links use the configured base URL.
-"""
+"""The client's IP address: the right-most address in `X-Forwarded-For` that is not the address of a trusted proxy."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -18,6 +13,11 @@ _MAPPED = "::ffff:"
 
 
 class ClientAddresses:
+    """The client, or a proxy that is not trusted, has written the addresses further left, so these could be anything. Postern does not read
+    `Forwarded` (RFC 7239): a proxy that sets one of the two headers usually passes the other header through unchanged, so reading both
+    headers would let the client choose its address. Postern never takes scheme and host from a request: links use the configured base URL.
+    """
+
     def __init__(self, trusted_proxies: Sequence[Network]) -> None:
         self._trusted_proxies = tuple(trusted_proxies)
         # Cached, since parsing an address costs more than the rest of `of`. There are few proxies, and the same clients come back.

@@ -1,20 +1,4 @@
-"""The cookies of the pages, and the check that a form comes from a page of ours.
-
-The cookies are the token of the browser's session, the tokens of the other accounts that are signed in beside it, the name of the key that
-the browser has registered, the secret of the browser for all of its flows, the secret of the browser for its set-up links, the ticket of
-somebody who waits in place of solving a puzzle, a mark while somebody waits for the first sign-in to an application, and, while a platform
-owner acts in somebody's name, the token of that session. `device_headers` has the tokens by which Postern recognises a device later:
-cookies for browsers, headers for all other clients.
-
-Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
-not read the names without the prefix, so that a page on a neighbouring host, or on http, cannot plant a cookie.
-
-A form of ours means that no other site has sent it in the person's name.
-
-Some forms carry the secret of a mailed link, which no other site knows. For these forms, a check of the origin that the browser names is
-enough. A page for people with a session in their browser needs more: its form has a token that is bound to the session. The dispatcher
-checks this token with the secret that the caller rule reads from the cookie.
-"""
+"""The cookies of the pages, and the check that a form comes from a page of ours."""
 
 import re
 from collections.abc import Sequence
@@ -30,6 +14,11 @@ from core.domain.secrets import Token
 from entrypoints.http.machinery.answers import DEVICE_TOKEN, Headers
 from entrypoints.http.machinery.calls import DEVICE_COOKIE, DEVICE_TRUST_COOKIE, HOST_PREFIX, Request
 
+# The token of the browser's session, the tokens of the other accounts that are signed in beside it, the name of the key that the browser
+# has registered, the secret of the browser for all of its flows, the secret of the browser for its setup links, the ticket of a user who
+# waits in place of a proof of work, a marker while a page waits for the first sign-in to an application, and, during an impersonation, the
+# token of that session. Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set them. Over
+# https Postern does not read the names without the prefix, so that a page on a neighboring host, or on http, cannot plant a cookie.
 SESSION_COOKIE: Final = "postern_session"
 ACCOUNTS_COOKIE: Final = "postern_accounts"
 BOUND_COOKIE: Final = "postern_bound"
@@ -199,6 +188,8 @@ def _attributes(base_url: str) -> str:
 def device_headers(remembered: Remembered, base_url: str) -> Headers:
     """The headers with the device's tokens. Over https, each cookie is Secure and its name has the `__Host-` prefix, so that a page on a
     neighbouring host cannot set another cookie in its place.
+
+    These are the tokens by which Postern recognizes a device later: cookies for browsers, headers for all other clients.
     """
     https = base_url.startswith("https://")
     headers = []
@@ -219,6 +210,11 @@ def _device_cookie(name: str, token: Token, lasts: timedelta, *, https: bool) ->
 def require_own_form(request: Request, origin: str) -> None:
     """Raises `Forbidden` when a page of another site has sent the form. Browsers name the form's origin in `Sec-Fetch-Site`, at least over
     https, and in `Origin`, which Postern's referrer policy turns into `null`. Without both headers, the form's token must be enough.
+
+    A form of ours means that no other site has sent it in the user's name. Some forms carry the secret of a mailed link, which no other
+    site knows. For these forms, a check of the origin that the browser names is enough. A page for users with a session in their browser
+    needs more: its form has a token that is bound to the session. The dispatcher checks this token with the secret that the caller rule
+    reads from the cookie.
     """
     site = request.header(b"sec-fetch-site")
     given = request.header(b"origin")

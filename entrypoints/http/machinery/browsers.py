@@ -1,8 +1,4 @@
-"""Caller rules of pages: for people who are signed in in their browser, or for anybody.
-
-Each rule also names the secret that the forms of its pages are bound to. The dispatcher checks `form_token` in every form of these pages,
-so that no handler can forget the check. Postern does not serve a page whose form type has no `form_token`.
-"""
+"""Caller rules of pages: for users who are signed in in their browser, or for anybody."""
 
 import hmac
 from hashlib import sha256
@@ -85,7 +81,11 @@ class FlowForm(BoundForm, frozen=True, kw_only=True):
 
 @runtime_checkable
 class BindsForms(Protocol):
-    """A caller rule whose forms are bound to a cookie."""
+    """A caller rule whose forms are bound to a cookie.
+
+    Each rule also names the secret that the forms of its pages are bound to. The dispatcher checks `form_token` in every form of these
+    pages, so that no handler can forget the check. Postern does not serve a page whose form type has no `form_token`.
+    """
 
     def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:
         """The secret in the cookie, and the name that goes into `form_token` next to it. None when the browser has no such cookie."""

@@ -1,8 +1,4 @@
-"""Caller rules. Every endpoint declares a rule, which admits a request with its caller or refuses it.
-
-For each rule about sessions, `AdmittedCaller` names the kinds of session that pass, and says whether a platform owner may call in another
-person's name. A new kind of caller is a new class with the methods of a rule.
-"""
+"""Caller rules: every endpoint declares one, which admits a request with its caller or refuses it."""
 
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
@@ -61,6 +57,8 @@ class Leaving(Frozen):
 
 @runtime_checkable
 class CallerRule(Protocol):
+    """A new kind of caller is a new class with these methods."""
+
     @property
     def name(self) -> str: ...
     @property
@@ -141,7 +139,11 @@ class _Anyone:
 
 
 class AdmittedCaller(Frozen, kw_only=True):
-    """The kinds of session that a rule lets in. No field has a default, so every rule has to decide about each kind."""
+    """For each rule about sessions, it names the kinds of session that pass, and states whether a platform owner may call in another user's
+    name.
+
+    The kinds of session that a rule lets in. No field has a default, so every rule has to decide about each kind.
+    """
 
     contexts: frozenset[CallerContext]
     """The admitted contexts of sessions. The holder of a session of the context `SERVICE` is the service's application, which belongs to

@@ -1,8 +1,4 @@
-"""Serve a request by its declared endpoint, straight from the server's ASGI call: find the route, apply the limits, admit the caller,
-decode, handle, encode.
-
-A request needs no task, nursery or middleware of its own. The constant parts of an answer are made at the start of the process.
-"""
+"""Serves a request by its declared endpoint: routes, limits, admits the caller, decodes, handles and encodes."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -64,6 +60,10 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Dispatcher:
+    """It is called straight by the server's ASGI call: a request needs no task, nursery or middleware of its own. The constant parts of a
+    response are made at the start of the process.
+    """
+
     def __init__(
         self,
         routes: "Routes",

@@ -1,11 +1,4 @@
-"""Turn exceptions into error answers, in the shapes of Postern, OAuth and SCIM.
-
-Turn exceptions into error answers. The table `STATUS` gives each code its status. Every exception that is no refusal is a fault: Postern
-logs the fault, and the answer does not show the fault.
-
-The shapes of error answers: Postern's own, OAuth's, and SCIM's. A declaration chooses one. The shape of pages is in
-`entrypoints/http/pages`. Status and headers do not depend on the shape.
-"""
+"""Converts exceptions to error responses, in the shapes of Postern, OAuth and SCIM."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -146,7 +139,11 @@ _outage_stacks = _Seldom(1.0)
 
 
 def refusal_of(error: Exception, database: Database) -> Refusal:
-    """The refusal for the answer. This function logs faults and outages with their stack traces, since the answer shows no details."""
+    """The table `STATUS` gives each code its status. Every exception that is no refusal is a fault: Postern logs the fault, and the
+    response does not show it.
+
+    The refusal for the answer. This function logs faults and outages with their stack traces, since the answer shows no details.
+    """
     refusal = _find(error)
     if refusal is None:
         log.error("request_failed", exc_info=error)
@@ -217,6 +214,10 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class ErrorShape(Protocol):
+    """The shape of error responses: Postern's own, OAuth's, or SCIM's. A declaration chooses one. The shape of pages is in
+    `entrypoints/http/pages`. Status and headers do not depend on the shape.
+    """
+
     @property
     def media_type(self) -> str: ...
     @property

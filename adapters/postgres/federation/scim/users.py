@@ -1,8 +1,4 @@
-"""The people of a directory, and its one group, in PostgreSQL.
-
-The directory knows the members of the organization, and the people in `provisioned_users` who are no members. Indexes find both in the
-order of their ids. A deactivation does not change this order, so a directory that reads page after page misses nobody.
-"""
+"""The SCIM users and the one group of a directory in PostgreSQL."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -167,7 +163,11 @@ class _GroupPart:
 
 
 class ProvisionedUserRows:
-    """Implements `ports.federation.scim.ProvisionedUserStore`."""
+    """Implements `ports.federation.scim.ProvisionedUserStore`.
+
+    The directory knows the members of the organization, and the users in `provisioned_users` who are no members. Indexes find both in the
+    order of their IDs. A deactivation does not change this order, so a directory that reads page after page misses nobody.
+    """
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements

@@ -1,7 +1,4 @@
-"""Passwords of accounts and what guards them: locks, counts of guesses, and puzzles.
-
-Puzzles that were used, in PostgreSQL. Its key lets each count once, whichever process it reaches.
-"""
+"""Passwords of accounts in PostgreSQL, and what protects them: locks, counts of guesses, and proof-of-work challenges."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -408,7 +405,10 @@ _NOTICE: Final = """
 
 
 class PostgresPuzzles(OnPool):
-    """Implements `ports.identity.sign_in.PuzzleStore`."""
+    """Implements `ports.identity.sign_in.PuzzleStore`.
+
+    A used challenge has a row, whose key accepts each once, whichever process it reaches.
+    """
 
     async def use(self, puzzle: UUID, until: datetime) -> bool:
         return await tell(self._pool, _USE, {"puzzle": puzzle, "until": until}) == 1

@@ -1,7 +1,4 @@
-"""Sessions: the statements that open and end them, a browser's, a person's own, and impersonations.
-
-The times when sessions were last seen, written many at a time. A use of a session counts as a use of its parent sessions, too.
-"""
+"""Sessions in PostgreSQL: of applications, browsers and impersonators."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -550,7 +547,10 @@ _WAS_THERE: Final = "select id from sessions where id = %(id)s and user_id = %(u
 
 
 class PostgresPresence(OnPool):
-    """Implements `ports.system.PresenceStore` for sessions."""
+    """Implements `ports.system.PresenceStore` for sessions.
+
+    The times are written many at a time. A use of a session counts as a use of its parent sessions, too.
+    """
 
     async def mark_seen(self, times: Mapping[SessionId, datetime]) -> None:
         await mark(self._pool, _MARK_SEEN, times, {"idle": IDLE_LIFETIME})

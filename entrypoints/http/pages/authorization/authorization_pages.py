@@ -1,8 +1,4 @@
-"""`/oauth/authorize`: applications send people here to sign in, and people go back from here to the applications.
-
-Forms by which other sites send people here, as the protocols require. Browsers send no cookies with the form of another site
-(`SameSite=Lax`). So we only read such a form, and answer with a redirect to a GET with the same parameters.
-"""
+"""`/oauth/authorize`: applications redirect users here to sign in, and users return from here to the applications."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -56,6 +52,8 @@ from entrypoints.http.pages.flows import (
 )
 from entrypoints.http.refusals import answered_on_arrival, answered_on_the_way, awaiting_session, record_turned_away, refused_on_arrival
 
+# Other sites may redirect users here by a form, as the protocols require. Browsers send no cookies with the form of another site
+# (`SameSite=Lax`). So such a form is only read, and answered with a redirect to a GET with the same parameters.
 FOREIGN_FORM: Final = Raw("application/x-www-form-urlencoded", 8 << 10)
 """Half of the limit for a request's head, since the parameters come back in an address."""
 _MOST_PARAMETERS: Final = 100
