@@ -1,4 +1,4 @@
-"""Backups: what the manifest of a backup tells about the database, and the kinds of damage that a check names."""
+"""Backups: what a backup's manifest states about the database, and the kinds of damage that a check names."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Rate limits: token buckets, one per policy and key. The same arithmetic runs in the process and, in SQL, across all processes."""
+"""Rate limits: token buckets, one per policy and key, in the process and, in SQL, across all processes."""
 
 import ipaddress
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""The audit log, recent changes of settings that a page may take back, and deliveries, which are claimed, sent and given back."""
+"""The audit log, changes of settings that a page may undo, and deliveries to receivers."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing

@@ -1,5 +1,5 @@
-"""Backchannel requests (CIBA, OpenID Connect Client-Initiated Backchannel Authentication Core 1.0, in poll mode): an application asks for a
-person who is elsewhere. The person answers on the account's own page, and the application polls meanwhile. People read "from afar".
+"""Backchannel authentication requests (OpenID Connect CIBA Core 1.0, in poll mode): an application asks a user who is elsewhere, who
+answers on an account page.
 """
 
 import unicodedata

@@ -1,7 +1,4 @@
-"""Open registration (RFC 7591): a program on somebody's device tells us its name and its addresses, and gets a client id that is exactly
-this, signed by us. Nothing is stored. Anybody can register anything, so an id proves nothing about its bearer: it says where this client's
-answers go, and that we have looked at its name.
-"""
+"""Dynamic client registration without storage (RFC 7591): the client ID is the signed metadata of the client."""
 
 import hmac
 import json
@@ -52,7 +49,12 @@ class RedirectRefused(BadRequest):
 
 
 class OpenRegistration(Frozen, kw_only=True):
-    """What a program says of itself."""
+    """What a program says of itself.
+
+    A client on a user's device states its name and its redirect URIs, and gets a client ID that is exactly this, signed by us. Anyone can
+    register anything, so an ID proves nothing about its bearer: it states where this client's responses go, and that Postern has checked
+    its name.
+    """
 
     redirect_uris: Sequence[str]
     name: str | None = None

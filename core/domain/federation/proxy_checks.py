@@ -1,6 +1,4 @@
-"""The check of a request on its way to an application behind a proxy: who comes, whether the path lets them through, and what the
-application is told about them.
-"""
+"""Checks a request on its way to an application behind a reverse proxy: the user, the path rule, and the forwarded headers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta

@@ -1,9 +1,4 @@
-"""Signals that a person grants: the scopes `ssf.manage` and `ssf.read`, for a session of the application, and what the page for consent has
-shown.
-
-Nobody grants them but a person who may manage the integrations of the application's organization, and nothing spares the page: not the
-organization's trust, and no consent of before. What is told, and where, may be another today.
-"""
+"""The scopes `ssf.manage` and `ssf.read`, which a user grants an application for its Shared Signals streams."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +15,11 @@ from core.frozen import Frozen, replace
 
 
 class OfferedSignals(Frozen):
-    """What the person of a request may grant, as an owner has turned it on."""
+    """What the person of a request may grant, as an owner has turned it on.
+
+    Only a user who may manage the integrations of the application's organization grants them, and nothing skips the page: not the
+    organization's trust, and no earlier consent. The events and the receiver may be others today.
+    """
 
     settings: SignalSettings
 

@@ -1,6 +1,4 @@
-"""The preview of a token: what a service would learn of a person today, where each claim comes from, and why others are missing. The code
-that makes tokens makes the preview, too.
-"""
+"""The preview of a token: what an application would receive about a user today, the source of each claim, and why others are missing."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -159,6 +157,8 @@ class ServiceAccess(Frozen):
 
 
 class TokenPreview(Frozen):
+    """The code that makes tokens makes the preview, too."""
+
     user: UserId
     verdict: SignInVerdict
     consent: ConsentState

@@ -1,6 +1,4 @@
-"""Flows: a person's way through a browser, from the page that asks for a sign-in to the place where the person wanted to go. Each flow is a
-row. The browser holds one secret for all of its flows, and each form names its flow.
-"""
+"""Flows: what a user completes in a browser between the request for a sign-in and its target."""
 
 import hmac
 from collections.abc import Mapping
@@ -101,7 +99,10 @@ class Wanted(Frozen):
 
 
 class Flow(Frozen):
-    """A flow as one browser goes through it."""
+    """A flow as one browser goes through it.
+
+    Each flow is a row. The browser holds one secret for all of its flows, and each form names its flow.
+    """
 
     id: FlowId
     purpose: FlowPurpose

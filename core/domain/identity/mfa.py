@@ -1,4 +1,4 @@
-"""The second factor: time-based codes, backup codes, and the log of what people did with them."""
+"""MFA by authenticator app and backup codes, and the log of its use."""
 
 import re
 from datetime import datetime, timedelta

@@ -1,6 +1,4 @@
-"""Passkeys: key pairs in people's authenticators (Web Authentication, level 3). A passkey signs in without a password. It shows two factors
-at once: the authenticator that has the key, and the finger, face or PIN that unlocks the authenticator.
-"""
+"""Passkeys: registration and authentication by Web Authentication, level 3."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -202,6 +200,10 @@ class ReadAssertion(Frozen):
 
 
 class Passkey(NewKey, kw_only=True):
+    """A passkey signs in without a password. It shows two factors at once: the authenticator that has the key, and the finger, face or PIN
+    that unlocks the authenticator.
+    """
+
     id: PasskeyId
     user: UserId
     name: str

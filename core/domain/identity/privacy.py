@@ -1,6 +1,4 @@
-"""Exports of personal data, and what remains of a person after a request to be forgotten. A tenant can make anybody its member without
-asking, so a membership alone gives the tenant no access to the person's data.
-"""
+"""Exports of personal data, and the erasure of a user."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -45,7 +43,10 @@ class PrivacyRequester(Frozen, kw_only=True):
 
 
 class Belonging(Frozen, kw_only=True):
-    """A person's membership."""
+    """A person's membership.
+
+    A tenant can make anyone its member without asking, so a membership alone gives the tenant no access to the user's data.
+    """
 
     organization: OrganizationId
     organization_slug: str

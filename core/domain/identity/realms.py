@@ -1,6 +1,4 @@
-"""Realms: the rule of an organization that says where people of its proved mail domain sign in. Only the domain of an address decides,
-never whether the address has an account. So an answer about an address tells nothing about anybody.
-"""
+"""Sign-in domains (home realm discovery): how users of an organization's verified email domain sign in."""
 
 import encodings.idna  # noqa: F401 - otherwise the first address with such letters loads it, while all others wait
 from enum import StrEnum
@@ -42,6 +40,9 @@ class Realm(Frozen, kw_only=True):
     """`shared_provider` names a provider that all organizations use, `own_provider` one of the organization's own; at most one of them is
     set. `has_client`: the organization has a client of its own at the shared provider. `joins`: the person who signs in could become a
     member by it, or ask to. `has_client` and `joins` are known only when the realm is looked up for a person.
+
+    Only the domain of an email address decides, never whether the address has an account. So a response about an address reveals nothing
+    about any user.
     """
 
     organization: OrganizationId

@@ -1,6 +1,4 @@
-"""Terms: the text that an installation or an organization asks people to accept. It stands elsewhere, at its address; Postern keeps its
-versions, and who has accepted which.
-"""
+"""Terms of service that an installation or an organization asks users to accept."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -30,7 +28,10 @@ class TermsKeeper(StrEnum):
 
 
 class TermsVersion(Frozen, kw_only=True):
-    """One version."""
+    """One version.
+
+    The text is at its own URL; Postern stores its versions, and who has accepted which.
+    """
 
     id: TermsId
     organization: OrganizationId | None

@@ -1,7 +1,4 @@
-"""Sign-ins in numbers, and the log of an organization's sign-ins. Each sign-in is counted for its hour when it happens, so that reports
-need not read the rows of all sign-ins. The counts stay when the rows are deleted. The log has the login events that name the organization,
-so failures are those of people who have been there (`audience`).
-"""
+"""Sign-in analytics, and the login events of an organization."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -43,6 +40,10 @@ class Span(Frozen):
 
 
 class LoginsOfDay(Frozen):
+    """Each sign-in is counted for its hour when it happens, so that reports need not read the rows of all sign-ins. The counts stay when
+    the rows are deleted.
+    """
+
     day: date
     logins: int
 
@@ -184,7 +185,10 @@ _EVERYTHING: Final = SignInFilter()
 
 
 class LoggedSignIn(Frozen, kw_only=True):
-    """An attempt to sign in, as the organization sees it."""
+    """An attempt to sign in, as the organization sees it.
+
+    The log has the login events that name the organization, so failures are those of users who have been there (`audience`).
+    """
 
     event: LoginEvent
     email: str | None

@@ -1,4 +1,4 @@
-"""Moving one organization to another installation: what its file says of itself, what is fit to arrive, and the report."""
+"""Moving an organization to another installation: the header of its file, what may arrive, and the report."""
 
 import re
 from collections.abc import Mapping, Sequence

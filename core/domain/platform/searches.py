@@ -1,5 +1,5 @@
-"""One search over everything that has a name, in an organization and in the whole installation. People have searches of their own, since
-readers know people by their addresses, and since a search for part of an address takes turns.
+"""The search for everything that has a name, in an organization and in the whole installation. Users have a search of their own, since
+readers know users by their email addresses, and since a search for part of an address takes turns.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,4 @@
-"""Deliveries: each brings news to a receiver that an organization has named, such as an event to a webhook, or an ended session to a
-service. The rules for the outcome of an attempt, and for the time of the next one.
-"""
+"""Deliveries to receivers of an organization: the outcome of an attempt, and the time of the next one."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta

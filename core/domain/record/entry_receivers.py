@@ -1,8 +1,4 @@
-"""What each receiver of an organization was sent because of an entry of its audit log, and whether the receiver accepted it.
-
-The database states facts, this module decides what they mean. A receiver that no fact speaks of was not sent anything, unless a deletion or
-the retention has removed the facts: then the answer says so.
-"""
+"""What each receiver of an organization was sent because of an entry of its audit log, and whether the receiver accepted it."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -177,7 +173,11 @@ class EntryReceipts(Frozen):
 
 
 def receiver_of(facts: ReceiverFacts, act: LoggedAct, kept: timedelta, now: datetime) -> EntryReceiver:
-    """`kept` is how long deliveries and logout notices are stored."""
+    """`kept` is how long deliveries and logout notices are stored.
+
+    The database states facts, this function decides what they mean. A receiver that no fact mentions was not sent anything, unless a
+    deletion or the retention has removed the facts: then the answer says so.
+    """
     kind = EntryReceiverKind(facts.kind)
     if facts.gone_at is not None:
         return _as(facts, kind, Receipt.NOT_KEPT, since=facts.gone_at)

@@ -1,6 +1,4 @@
-"""Shared signals: the types of what streams hear, and the events of the catalogue that become signals. What is set, and what a signal
-says, stands in `core/domain/federation/signals.py`.
-"""
+"""The event types of Shared Signals, and the events of the catalog that become signals."""
 
 from collections.abc import Mapping
 from enum import StrEnum

@@ -1,6 +1,4 @@
-"""Applications behind a proxy: services that sign nobody in themselves. The proxy in front of one asks Postern about each request, and what
-the organization has set here decides: which hosts the application has, what each path asks for, and what the application is told.
-"""
+"""Applications behind a reverse proxy, which asks Postern about each request: their hosts, path rules, and forwarded headers."""
 
 import re
 from collections.abc import Collection, Sequence

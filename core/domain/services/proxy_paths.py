@@ -1,7 +1,4 @@
-"""Paths of requests, as rules of a proxied application compare them. Proxies and applications read one path in different ways: they decode
-it, join slashes, drop `..`, or do not look at the case of letters. A path that two of them could read differently has no place here, and
-gets the strictest rule.
-"""
+"""Normalizes request paths for the rules of a proxied application."""
 
 import re
 from collections.abc import Iterator
@@ -25,6 +22,9 @@ _SEPARATORS: Final = frozenset("/\\%;?#")
 class PathPlace(Frozen):
     """Where a request leads. `written` is the path as it came, for an application that decodes nothing. `folded` is the place for one that
     knows no case, nor different ways to write one letter.
+
+    Proxies and applications read one path in different ways: they decode it, join slashes, drop `..`, or do not look at the case of
+    letters. A path that two of them could read differently has no place here, and gets the strictest rule.
     """
 
     written: str

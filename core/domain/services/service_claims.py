@@ -1,6 +1,4 @@
-"""The claims that a service gets besides the standard ones. Members of its organization configure them; `core/domain/claims.py`
-makes them.
-"""
+"""Custom claims of an application, as members of its organization configure them. `core/domain/claims.py` issues them."""
 
 import json
 import re

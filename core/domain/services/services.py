@@ -1,4 +1,4 @@
-"""Services: the applications of an organization that people sign in to. Their names, their redirect URIs, and the limit of their number."""
+"""Applications of an organization that users sign in to: their settings, redirect URIs, and maximum number."""
 
 import re
 from collections.abc import Mapping, Sequence

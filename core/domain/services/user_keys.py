@@ -1,6 +1,4 @@
-"""User keys: an application lets its users make keys for its own API. The application's servers ask whether a key is valid; Postern itself
-opens nothing to it.
-"""
+"""User API keys: an application lets its users create keys for its own API, and asks whether one is valid."""
 
 import hmac
 import re
@@ -69,7 +67,10 @@ class WantedUserKey(Frozen, kw_only=True):
 
 
 class UserKey(Frozen, kw_only=True):
-    """The stored data of a key. The key itself is only in the answer that creates it. `prefix` is its beginning."""
+    """The stored data of a key. The key itself is only in the answer that creates it. `prefix` is its beginning.
+
+    Postern itself accepts no such key.
+    """
 
     id: UserKeyId
     service: ServiceId

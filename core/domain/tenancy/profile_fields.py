@@ -1,6 +1,4 @@
-"""Fields: what an installation, or an organization, keeps of people besides the address. A field is declared first; then people,
-administrators, directories, services and providers write its values, as far as the field lets them.
-"""
+"""Profile fields: the attributes of users that an installation or an organization declares."""
 
 import json
 import math
@@ -144,7 +142,11 @@ class FieldShape(Frozen, kw_only=True):
 
 
 class ProfileField(FieldShape, kw_only=True):
-    """A field of the installation, if `organization` is None; otherwise of this organization alone."""
+    """A field of the installation, if `organization` is None; otherwise of this organization alone.
+
+    A field is declared first; then users, administrators, directories, applications and identity providers write its values, as far as the
+    field allows.
+    """
 
     id: ProfileFieldId
     organization: OrganizationId | None

@@ -1,6 +1,4 @@
-"""Roles: the capabilities of people in an organization. Three roles are built in. An organization can add its own, each with a set of
-capabilities.
-"""
+"""Roles and capabilities of members: three built-in roles, and the ones that an organization adds."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

@@ -1,8 +1,4 @@
-"""Sign-in rules: an organization's demands on people who work in it. Whether its members need a second factor, how long a device is trusted
-without one, how long sessions last, which addresses get invitations, and whether its members may sign in by a mailed link. Also which
-applications may sign people in here although nobody has registered them, whether agents may act for people, and whether applications may
-ask people who are elsewhere.
-"""
+"""Sign-in rules of an organization: what it requires of its members, and what it allows applications and agents."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -73,6 +69,11 @@ class AfarRule(StrEnum):
 
 
 class SignInRules(Frozen, kw_only=True):
+    """They state whether members need MFA, how long a device is trusted without it, how long sessions last, which email addresses get
+    invitations, and whether members may sign in by magic link. They also state which unregistered applications may sign users in here,
+    whether agents may act for users, and whether applications may use backchannel authentication.
+    """
+
     mfa_required_since: datetime | None = None
     """None when members need no second factor."""
     mfa_grace_days: int = DEFAULT_GRACE_DAYS

@@ -1,4 +1,4 @@
-"""Teams: members of an organization under one name. A team may carry one of the organization's roles, and roles of its services."""
+"""Teams: members of an organization under one name, with roles of the organization and of its applications."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Tiers: the limits and the price of an organization. Two tiers are built in."""
+"""Tiers: the limits and the price of an organization."""
 
 from collections.abc import Iterable
 from enum import StrEnum

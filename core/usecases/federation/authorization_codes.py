@@ -1,4 +1,4 @@
-"""Authorization codes: given with a consent as an answer to a request, and redeemed; and the other answers to a request."""
+"""Issues authorization codes with a consent, redeems them, and sends the other responses to an authorization request."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime

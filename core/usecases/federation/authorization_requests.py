@@ -1,6 +1,4 @@
-"""What is looked up and checked for an authorization request, and for those who look after the application the last refused ones, and the
-first sign-in that somebody waits for.
-"""
+"""Looks up and checks authorization requests, and shows their refusals and the first sign-in to the people who manage the application."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Authorization requests: sent with a person or pushed first (RFC 9126), they lead to a code, or to a step that comes first."""
+"""Authorization requests, sent with a user or pushed first (RFC 9126), which lead to a code or to a step that is missing."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

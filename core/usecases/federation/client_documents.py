@@ -1,7 +1,4 @@
-"""Metadata clients: applications that nobody has registered. An organization gets a service for such a client when a person first allows
-the client there (`consents.py`). From then on everything is as with other applications: consents, sessions, refusals and the end of
-all of it.
-"""
+"""Metadata clients: applications that nobody has registered."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -44,6 +41,10 @@ log = structlog.get_logger()
 
 
 class ClientDocuments(Frozen):
+    """An organization gets an application for such a client when a user first allows the client there (`consents.py`). From then on it is
+    like any other application: consents, sessions, refusals and their end.
+    """
+
     unit_of_work: UnitOfWorkFactory
     lookup: DocumentLookup
     source: DocumentSource

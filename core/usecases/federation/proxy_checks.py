@@ -1,6 +1,4 @@
-"""Requests on their way to applications behind a proxy: checked, signed in and out. The sign-in is that of any application, by a code; the
-proxy leads the browser's return to Postern, and the session's cookie belongs to that host.
-"""
+"""Checks requests to applications behind a reverse proxy, and signs their users in and out."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -60,6 +58,10 @@ class BegunSignIn(Frozen):
 
 
 class ProxyChecks(Frozen):
+    """The sign-in is that of any application, by a code; the proxy redirects the browser's return to Postern, and the session's cookie
+    belongs to that host.
+    """
+
     lookup: ProxyLookup
     clients: ClientLookup
     codes: AuthorizationCodes

@@ -1,4 +1,4 @@
-"""Shared signals: owners turn them on for an application, the application makes streams, and a dispatcher pushes what streams hear."""
+"""Shared Signals: owners enable them, applications create streams, and a dispatcher pushes the events."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime

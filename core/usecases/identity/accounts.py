@@ -1,4 +1,4 @@
-"""Accounts: registered, verified, moved to another address, and summed up for their overview page in one round trip."""
+"""Accounts: registered, verified, moved to another email address, and summarized for their overview page."""
 
 from collections.abc import Awaitable, Callable, Sequence
 

@@ -1,6 +1,4 @@
-"""Proofs of addresses by the page that mailed links lead to. Opening the link alone proves nothing: programs open links, too, and would
-prove the address of an account that a stranger registered.
-"""
+"""Verifies email addresses on the page that mailed links lead to."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -47,6 +45,10 @@ _WITHOUT_PASSWORD: Final = frozenset({AskedOnPage.NOTHING, AskedOnPage.WHAT_STAY
 
 
 class AddressProofs(Frozen):
+    """Opening the link alone verifies nothing: programs open links, too, and would verify the address of an account that a stranger
+    registered.
+    """
+
     unit_of_work: UnitOfWorkFactory
     accounts: Accounts
     codes: MailedCodes

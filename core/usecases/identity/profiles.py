@@ -1,4 +1,4 @@
-"""Profiles and pictures: a person changes their own; a provider of the installation fills what is empty; a picture has an address."""
+"""Changes profiles and pictures of users, and fills empty profiles from an identity provider."""
 
 from collections.abc import Callable
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Home realm discovery: finds, for an address, the provider at which its person signs in. All ways to sign in ask here."""
+"""Home realm discovery: finds, for an email address, the identity provider of its user. Every sign-in uses it."""
 
 from core.domain.identity.accounts import Account
 from core.domain.identity.realms import ANY_WAY, LoginPolicy, Realm, WayIn, Word

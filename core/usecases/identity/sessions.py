@@ -1,4 +1,4 @@
-"""Sessions: opened by a sign-in, continued by refresh tokens, listed by their person, ended, and displaced by later ones."""
+"""Sessions: opened by a sign-in, refreshed, listed for their user, ended, and displaced by later ones."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What is set in an installation, by the places of documents; which objects documents manage; and proposals, which an owner applies."""
+"""Reads what is configured for configuration files, and the proposals that owners apply."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta

@@ -1,6 +1,4 @@
-"""Further providers of the installation: platform owners add, change and remove them. The caller has checked that the request comes from a
-platform owner with a fresh proof, or from the operator.
-"""
+"""Custom providers of the installation, which platform owners add, change and remove."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -53,6 +51,8 @@ class NewFurther(Frozen, kw_only=True):
 
 
 class FurtherProviders(Frozen):
+    """The caller has checked that the request comes from a platform owner with a recent authentication, or from the operator."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: FurtherProviderStore
     presets: ProviderPresets

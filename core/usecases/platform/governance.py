@@ -1,4 +1,4 @@
-"""Platform owners govern organizations: they approve, reject and suspend them, give them tiers, and say yes to their own texts."""
+"""Governance: platform owners approve, reject and suspend organizations, set their tiers, and approve their custom texts."""
 
 from collections.abc import Callable, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Takes people over from another system, batch by batch. Each batch is one transaction, and is the same however often it is done."""
+"""Imports users from another system, batch by batch. Each batch is one transaction, and is idempotent."""
 
 import hmac
 from collections.abc import Callable, Mapping, Sequence

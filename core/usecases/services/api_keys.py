@@ -1,4 +1,4 @@
-"""API keys and client secrets: members make and delete them, the operator revokes keys, and services present them."""
+"""API keys and client secrets of applications: created, revoked, and presented on requests."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,4 @@
-"""News from the payment provider. `take` commits the news as one row, so no later error loses the news. `apply` brings our records in line
-with all news of a subscription or customer, and may be repeated.
-"""
+"""Processes webhook events of the payment provider."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -65,6 +63,10 @@ class _Moved(Exception):
 
 
 class Billing(Frozen):
+    """`take` commits an event as one row, so no later error loses it. `apply` brings our records in line with all events of a subscription
+    or customer, and may be repeated.
+    """
+
     unit_of_work: UnitOfWorkFactory
     inbox: BillingInbox
     receiving: Receiving

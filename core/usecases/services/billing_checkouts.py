@@ -1,6 +1,4 @@
-"""Checkouts and the portal: pages of the payment provider, to which people are sent. Postern stores each request to the provider before
-sending it, with its idempotency key, so that the request can be repeated safely. No unit of work is open during a call to the provider.
-"""
+"""Checkouts and the customer portal: pages of the payment provider, to which users are redirected."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -55,7 +53,11 @@ class Wish(Frozen):
 
 
 class Checkouts(Frozen):
-    """`pages` are our own addresses, which are also allowed as return addresses. The last is the default return address of the portal."""
+    """`pages` are our own addresses, which are also allowed as return addresses. The last is the default return address of the portal.
+
+    Postern stores each request to the provider before sending it, with its idempotency key, so that the request can be repeated safely. No
+    unit of work is open during a call to the provider.
+    """
 
     unit_of_work: UnitOfWorkFactory
     provider: PaymentProvider | None

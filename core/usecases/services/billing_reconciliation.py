@@ -1,6 +1,4 @@
-"""Reconciliation: Postern asks the payment provider for news that did not arrive. Only the provider's word ends a subscription that the
-provider manages. So a subscription that the provider does not mention, or does not know, stays as it is.
-"""
+"""Reconciles subscriptions with the payment provider, for events that did not arrive."""
 
 from datetime import timedelta
 from typing import Final
@@ -30,6 +28,10 @@ class Reconciled(Frozen):
 
 
 class BillingReconciliation(Frozen):
+    """Only the provider ends a subscription that it manages. So a subscription that the provider does not mention, or does not know, stays
+    as it is.
+    """
+
     billing: Billing
     inbox: BillingInbox
     provider: PaymentProvider | None

@@ -1,4 +1,4 @@
-"""Plans, which members make, and subscriptions to them: the service's servers manage them, users see theirs; each ends with its period."""
+"""Plans of an application, and the subscriptions of its users."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -44,6 +44,8 @@ _NO_SUCH_PLAN: Final = "There is no such plan"
 
 
 class Plans(Frozen):
+    """Creates and changes plans, for members."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: PlanStore
     system: System
@@ -119,6 +121,8 @@ class Plans(Frozen):
 
 
 class Subscriptions(Frozen):
+    """Manages subscriptions for the application's servers, shows users theirs, and ends each with its period."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: SubscriptionStore
     system: System

@@ -1,6 +1,4 @@
-"""Resource servers: members register their APIs, prove the hosts, and change and delete them. Owners of the platform approve hosts that
-nobody can prove.
-"""
+"""Resource servers: members register their APIs and verify the hosts, and platform owners approve hosts that cannot be verified."""
 
 from collections.abc import Sequence
 from typing import Final

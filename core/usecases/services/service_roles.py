@@ -1,4 +1,4 @@
-"""Roles and permissions of a service: members make them, and assign roles to people, to roles of the organization and to teams."""
+"""Roles and permissions of an application, and their assignments to users, to roles of the organization and to teams."""
 
 from collections.abc import Sequence
 from typing import Final

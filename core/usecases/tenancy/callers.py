@@ -1,6 +1,4 @@
-"""Finds the caller behind a bearer token. The signature says for whom the token was made. On every request, the database says whether the
-token is still valid.
-"""
+"""Finds the caller behind a bearer token: the signature tells whom the token was issued for, and the database whether it is still valid."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from uuid import UUID

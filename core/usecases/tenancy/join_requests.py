@@ -1,4 +1,4 @@
-"""Makes people members by the domain of their address, at the end of a sign-in, and keeps the requests of people who have to ask."""
+"""Adds members by their email domain at the end of a sign-in, and manages the requests of users to join."""
 
 from collections.abc import Sequence
 from typing import Final

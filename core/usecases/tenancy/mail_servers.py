@@ -1,4 +1,4 @@
-"""Mail servers of organizations: members with the right set, test and remove them. An organization's mails go through its mail server."""
+"""Mail servers of organizations: members set, test and remove them, and the organization's mails go through them."""
 
 from collections import Counter
 from collections.abc import Iterator

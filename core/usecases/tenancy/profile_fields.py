@@ -1,4 +1,4 @@
-"""Fields that an installation or organization keeps of people: declared and changed; read and written by those whom each names."""
+"""Declares profile fields of an installation or organization, and reads and writes their values."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

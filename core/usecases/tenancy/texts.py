@@ -1,4 +1,4 @@
-"""Texts, notices, languages and mails of an organization, set by members with permission; links of texts follow proofs of domains."""
+"""Custom texts, notices, languages and mail previews of an organization."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -220,9 +220,10 @@ class OwnTextChanges(Frozen):
 
 
 async def follow_proof(uow: UnitOfWork, organization: OrganizationId, domain: str, listed: Collection[str]) -> None:
-    """After the proof of the domain has come or gone, in the unit of work of that, which holds the organization. A text stays as somebody
-    wrote it: without the proof, pages and mails show its links as words. Links to
-    the domains that the operator has `listed` need none.
+    """Links in texts follow the verification of their domains.
+
+    After the proof of the domain has come or gone, in the unit of work of that, which holds the organization. A text stays as somebody
+    wrote it: without the proof, pages and mails show its links as words. Links to the domains that the operator has `listed` need none.
     """
     kept = await uow.own_texts.list(organization)
     changed = following(kept, domain, {*listed, *await uow.own_texts.hosts(organization)}) if kept else []

@@ -1,4 +1,6 @@
-"""What a run does with each person whom a directory by LDAP names. Every answer is about one person, and nothing here reads or writes."""
+"""Decides what a directory sync does with each user whom an LDAP directory names. Every decision is about one user, and nothing here reads
+or writes.
+"""
 
 import json
 from collections.abc import Collection, Mapping, Sequence

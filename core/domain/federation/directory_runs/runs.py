@@ -1,6 +1,4 @@
-"""Runs: what a reading of a directory would do, and has done. A run that would end too many people stops and asks an owner, and so does the
-first one. The owner's word is about a digest of names and what happens to them.
-"""
+"""Sync runs of an LDAP directory: what a run would change, has changed, and needs an owner's approval for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -104,6 +102,10 @@ class RunCounts(Frozen, kw_only=True):
 
 
 class DirectoryRun(Frozen, kw_only=True):
+    """A run that would deprovision too many users stops and asks an owner, and so does the first one. The owner approves a digest of names
+    and what happens to them.
+    """
+
     id: DirectoryRunId
     organization: OrganizationId
     connection: UpstreamProviderId

@@ -1,6 +1,4 @@
-"""Authorization codes: a browser brings such a code to an application. The application exchanges it once, within a
-minute, for a session.
-"""
+"""Authorization codes: the browser brings one to an application, which exchanges it once, within a minute, for a session."""
 
 import re
 from base64 import urlsafe_b64encode

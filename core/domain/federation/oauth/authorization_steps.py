@@ -1,6 +1,4 @@
-"""The steps between an authorization request and its code. One decision names the next step; it is made for each request, and again after
-each step.
-"""
+"""The steps between an authorization request and its code."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -218,7 +216,9 @@ def insists_on_sign_in(request: AuthorizationRequest) -> bool:
 def next_step(
     request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson | None, progress: Progress, now: datetime
 ) -> AuthorizationStep:
-    """The step that comes next. Raises `AuthorizationRefused`, for the application, in three cases: something is missing and nobody may be
+    """Decides about the next step, for each request, and again after each step.
+
+    The step that comes next. Raises `AuthorizationRefused`, for the application, in three cases: something is missing and nobody may be
     asked (`prompt=none`), another person signed in than the application expects, and the person has no second factor to show.
     """
     if AuthorizationPrompt.NONE in request.prompts and signed_in is not None and _must_consent(request, application, signed_in, progress):

@@ -1,6 +1,5 @@
-"""Client ID metadata documents (draft-ietf-oauth-client-id-metadata-document-02): a client's id is an https address, and the document there
-describes the client. Anybody can publish one, so a document decides nothing but where its own client's answers go and how this client
-authenticates.
+"""Client ID metadata documents (draft-ietf-oauth-client-id-metadata-document-02): a client's ID is an https URL, whose document describes
+the client.
 """
 
 import json
@@ -77,7 +76,10 @@ class ClientRefused(UnknownRecipient):
 
 
 class ClientDocument(Frozen, kw_only=True):
-    """What counts of a document, or of what an open client has said of itself."""
+    """What counts of a document, or of what an open client has said of itself.
+
+    Anyone can publish a document, so it decides nothing but where its own client's responses go and how this client authenticates.
+    """
 
     address: str
     """The client id."""

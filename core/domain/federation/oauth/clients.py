@@ -1,4 +1,4 @@
-"""Clients: services as OAuth knows them, and how each client authenticates itself."""
+"""OAuth clients: applications as the token endpoint knows them, and their authentication."""
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta

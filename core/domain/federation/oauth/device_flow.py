@@ -1,6 +1,4 @@
-"""The device flow (RFC 8628). A device without a browser shows a short code. A person enters the code in a browser, signs in and approves
-the device. The device polls all the while, and then gets a session.
-"""
+"""The device authorization grant (RFC 8628): a device shows a short code, which the user enters in a browser, and polls for its session."""
 
 import hmac
 from collections.abc import Sequence

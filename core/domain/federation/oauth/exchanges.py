@@ -1,6 +1,4 @@
-"""Token exchange (RFC 8693): an API calls another API in a person's name. Its service shows the access token that it received, and gets one
-for the other API. The new token says who acts, ends with the first one, and allows nothing that the person cannot do.
-"""
+"""Token exchange (RFC 8693): an API calls another API on behalf of a user."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -81,7 +79,11 @@ class Exchangeable(Frozen, kw_only=True):
 
 
 class TokenExchange(Frozen, kw_only=True):
-    """The session that an exchange opens, and its one token."""
+    """The session that an exchange opens, and its one token.
+
+    The API's service presents the access token that it received, and gets one for the other API. The new token names the actor, expires
+    with the first one, and allows nothing that the user cannot do.
+    """
 
     session: SessionId
     subject: SubjectToken

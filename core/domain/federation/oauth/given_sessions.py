@@ -1,4 +1,4 @@
-"""The sessions of applications. Applications and resource servers ask about their tokens (RFC 7662) or end the sessions (RFC 7009)."""
+"""The sessions of applications, as token introspection (RFC 7662) and revocation (RFC 7009) find them."""
 
 from collections.abc import Mapping
 from datetime import datetime

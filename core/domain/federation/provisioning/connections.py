@@ -1,6 +1,4 @@
-"""Connections outwards: an application's people are sent to a system of SCIM 2.0. What a preset knows of a system, what a mapping may say,
-where a token belongs, and what an owner has seen when they make a connection active.
-"""
+"""Outbound SCIM connections, which provision an application's users: presets, attribute mappings, tokens, and activation."""
 
 import json
 import re

@@ -1,5 +1,5 @@
-"""People in the system of an application: who goes there, what is said of them, and which of its people is which of ours. Every answer is
-about one person, and nothing here reads or writes.
+"""Decides which users an application's system gets by SCIM, with which attributes. Every decision is about one user, and nothing here reads
+or writes.
 """
 
 import json

@@ -1,6 +1,4 @@
-"""How far a look at everybody has come. A run works in turns, so that those of others have theirs, and the next turn goes on from here, in
-whichever process. If a process is killed during a turn, the run begins again.
-"""
+"""How far a full sync of an outbound connection has come."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +33,11 @@ class ProgressPart(Frozen):
 
 
 class RunProgress:
-    """What a run knows, page by page. It holds identities, and no people."""
+    """What a run knows, page by page. It holds identities, and no people.
+
+    A run works in turns, so that other runs get theirs, and the next turn resumes here, in whichever process. If a process is killed during
+    a turn, the run begins again.
+    """
 
     def __init__(self) -> None:
         self.run: ProvisioningRunId | None = None

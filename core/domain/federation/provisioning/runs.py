@@ -1,6 +1,4 @@
-"""Runs of connections outwards: what a look at everybody would do in the other system, and has done. The first one with some settings is a
-plan, and one that would end too many stops; an owner lets both go on by the digest of what they have seen, as at directories (0193).
-"""
+"""Provisioning runs: what a full sync would change in an application's system, and has changed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -116,6 +114,10 @@ class ProvisioningWork(Frozen, kw_only=True):
 
 
 class ProvisioningRun(Frozen, kw_only=True):
+    """The first run with some settings is a preview, and one that would deprovision too many users stops; an owner approves both by the
+    digest of what they have seen, as with directories (0193).
+    """
+
     id: ProvisioningRunId
     connection: ProvisioningConnectionId
     kind: ProvisioningRunKind

@@ -1,6 +1,4 @@
-"""The way from a SAML request to its assertion: the same steps as for any application, in other words. Also the content
-of the assertion.
-"""
+"""Turns a SAML authentication request into an assertion, by the same steps as for any application."""
 
 import hmac
 import re

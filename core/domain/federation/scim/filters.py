@@ -1,6 +1,4 @@
-"""Filters of SCIM (RFC 7644 section 3.4.2.2). A filter is parsed into a tree, and refused if it compares an attribute that we do not keep.
-No part of a filter is ever ignored.
-"""
+"""Parses and evaluates SCIM filters (RFC 7644 section 3.4.2.2)."""
 
 import json
 import re
@@ -142,7 +140,11 @@ _IN_BRACKETS: Final = re.compile(r"(?P<attribute>[^\[]+)\[(?P<filter>[^\[\]]*)\]
 
 
 def parse_filter(text: str, comparable: Comparable) -> Filter:
-    """Raises `InvalidFilter`."""
+    """A filter is parsed into a tree, and refused if it compares an attribute that Postern does not store. No part of a filter is ever
+    ignored.
+
+    Raises `InvalidFilter`.
+    """
     if len(text) > LONGEST_FILTER:
         raise InvalidFilter(f"filter: at most {LONGEST_FILTER} characters")
     return _Reader(_tokens(text), comparable).read()

@@ -1,4 +1,4 @@
-"""The groups of a directory: the organization, and the teams that the directory fills. Requests that change a group's members."""
+"""SCIM groups: the organization, the teams that the directory fills, and the changes of their members."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Attributes of the standard schemas that an owner maps to fields of the organization. The field keeps the value, and the directory reads
-the value back as the attribute. A change of an attribute that no owner maps is dropped, and the flight recorder names it: so directories
-with their default mappings go through as they are.
-"""
+"""SCIM attributes that an owner maps to profile fields of the organization."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +13,11 @@ from core.frozen import Frozen
 
 
 class MappableAttribute(Frozen):
-    """An attribute with one value. An attribute with several parts or several entries is mapped by one part, of the entry of one type."""
+    """An attribute with one value. An attribute with several parts or several entries is mapped by one part, of the entry of one type.
+
+    The field stores the value, and the directory reads the value back as the attribute. A change of an attribute that no owner maps is
+    dropped, and the recorder names it: so directories with their default mappings work as they are.
+    """
 
     attribute: str
     part: str | None = None

@@ -1,4 +1,4 @@
-"""The JSON of people and of groups. It has the attributes that the request asks for, and a version that changes with every attribute."""
+"""The JSON of SCIM users and groups, with the requested attributes and a version."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

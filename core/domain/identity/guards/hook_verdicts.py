@@ -1,6 +1,4 @@
-"""What hooks have said of a sign-in, as the session keeps it. A hook only makes a sign-in stricter: its yes opens nothing that a rule for
-risk has closed, so its verdicts stand apart from those of rules.
-"""
+"""The decisions of hooks about a sign-in, as the session stores them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -165,7 +163,11 @@ def refusal_under_silence(kept: Sequence[HookSaid], door: AskingDoor, now: datet
 
 
 class HookVerdict(Frozen, kw_only=True):
-    """What all hooks together say of one sign-in."""
+    """What all hooks together say of one sign-in.
+
+    A hook only makes a sign-in stricter: its approval opens nothing that a risk policy has closed, so its decisions are separate from those
+    of policies.
+    """
 
     said: tuple[HookSaid, ...] = ()
     """What the session keeps."""

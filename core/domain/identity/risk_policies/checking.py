@@ -1,4 +1,4 @@
-"""The check of rules for risk before they are kept. Each refusal names the rule and the field, and says in words what is wrong."""
+"""Validates risk policies before they are stored. Each refusal names the policy and the field, and states what is wrong."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,5 +1,5 @@
-"""Connections: organizations' own providers. A connection speaks OpenID Connect, SAML or LDAP. Nobody signs in through a connection before
-it is active; a draft serves its own test alone.
+"""Enterprise connections of organizations, by OpenID Connect, SAML or LDAP: their states and settings. Nobody signs in through a connection
+before it is active; a draft serves its own test alone.
 """
 
 import json

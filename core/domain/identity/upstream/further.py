@@ -1,6 +1,4 @@
-"""Further providers of the installation, besides the three: any provider of OpenID Connect by its issuer, and any of OAuth 2.0 by its
-addresses. None of them proves or vouches for an address: it says who comes back, by its name and the subject alone.
-"""
+"""Custom providers of the installation: any OpenID Connect provider by its issuer, and any OAuth 2.0 provider by its endpoints."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -82,7 +80,10 @@ class ProviderPreset(Frozen, kw_only=True):
 
 
 class FurtherProvider(Frozen, kw_only=True):
-    """The provider without our client's secret, which is opened only for use."""
+    """The provider without our client's secret, which is opened only for use.
+
+    A custom provider neither verifies nor asserts an email address: it identifies who returns, by its name and the subject alone.
+    """
 
     id: FurtherProviderId
     key: str

@@ -1,6 +1,4 @@
-"""Directories change their certificates, and say so in their metadata. Postern reads the metadata of each connection every day, and decides
-which certificates count from now on. Nothing else is taken from them.
-"""
+"""Refreshes the certificates of enterprise connections from the identity providers' metadata."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -93,7 +91,11 @@ class Read(Frozen, kw_only=True):
 
 
 class Taken(Frozen, kw_only=True):
-    """What one reading changes."""
+    """What one reading changes.
+
+    Postern reads the metadata of each connection every day, and decides which certificates are valid from now on. Nothing else is taken
+    from them.
+    """
 
     settings: SamlSettings
     added: Sequence[KeptCertificate] = ()

@@ -1,4 +1,4 @@
-"""Signing in through an upstream provider: the data that we keep while the person is there, and the refusals when the person comes back."""
+"""Sign-ins through an identity provider: the state that is stored meanwhile, and the refusals."""
 
 import hmac
 from base64 import urlsafe_b64encode

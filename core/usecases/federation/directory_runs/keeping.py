@@ -1,6 +1,4 @@
-"""Keeps organizations in step with their directories by LDAP: reads them, decides about each person, and writes in small transactions. A
-run that was killed leaves nothing half: the next one finds what is left to do by comparing.
-"""
+"""Syncs organizations with their LDAP directories."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
@@ -68,6 +66,10 @@ _FIRST: Final = "first"
 
 
 class DirectoryKeeping(Frozen):
+    """Reads the directory, decides about each user, and writes in small transactions. A run that was killed leaves nothing half: the next
+    one finds what is left to do by comparing.
+    """
+
     unit_of_work: UnitOfWorkFactory
     runs: DirectoryRunStore
     people: DirectoryPeopleStore

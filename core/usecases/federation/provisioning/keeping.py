@@ -1,7 +1,4 @@
-"""Keeps the systems of applications in step with an organization: looks at everybody, or at those whom marks name, and sends what differs.
-A run that was killed leaves nothing half: before somebody is made, the other system is asked, and the next run finds what is left to do.
-A run works in turns, so that a slow system takes nobody's place for long; and every way out of a turn settles it.
-"""
+"""Provisions the users of an organization to the systems of its applications."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -98,6 +95,11 @@ class WorkTakenOver(Exception):
 
 
 class ProvisioningKeeping(Frozen):
+    """Looks at all users, or at those whom marks name, and sends what differs. A run that was killed leaves nothing half: before a user is
+    created, the other system is asked, and the next run finds what is left to do. A run works in turns, so that a slow system blocks nobody
+    for long; and every way out of a turn settles it.
+    """
+
     unit_of_work: UnitOfWorkFactory
     runs: ProvisioningRunStore
     people: ProvisionedPeopleStore

@@ -1,4 +1,4 @@
-"""Requests of service providers, the person who comes with one, and our answer. Each message is checked, counts once, is recorded."""
+"""Processes SAML messages of service providers: the requests, the user who brings one, and the response."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -1,6 +1,4 @@
-"""Sign-ins to SAML service providers. A sign-in begins with a request of the service provider, or here. It ends with a form that brings an
-assertion to the service provider. The person may have to do something first.
-"""
+"""Signs users in to SAML service providers, on their request or started here."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -88,6 +86,8 @@ Outcome = Delivered | UnfinishedSamlSignIn
 
 
 class SamlSignIn(Frozen):
+    """It ends with a form that brings an assertion to the service provider. The user may have to complete steps first."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: SamlLookup
     documents: SamlDocuments

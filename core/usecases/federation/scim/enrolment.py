@@ -1,4 +1,4 @@
-"""A directory adds people to the organization, and removes them. The changes of one organization run one after the other."""
+"""Adds users to an organization and removes them, for a directory. The changes of one organization run one after the other."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The groups of a directory: the organization itself, and teams, where the owner has switched to them. And the switch itself."""
+"""SCIM groups: the organization itself, the teams where an owner has enabled them, and this setting."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

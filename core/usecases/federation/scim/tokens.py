@@ -1,4 +1,4 @@
-"""SCIM tokens: made by members, presented by directories on every request; and the last exchanges with directories."""
+"""SCIM tokens, which members create and directories present, and the log of their requests."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Admission: from a proof to a session. The last look, the device, the second factor and the log are the same wherever a sign-in ends."""
+"""Admission: from a verified authenticator to a session."""
 
 from typing import Generic, Protocol, TypeVar
 
@@ -109,6 +109,8 @@ class Admitted(Frozen, Generic[Kept]):
 
 
 class Admission(Frozen):
+    """The last look, the device, the second factor and the log are the same wherever a sign-in ends."""
+
     unit_of_work: UnitOfWorkFactory
     devices: Devices
     mfa: Mfa

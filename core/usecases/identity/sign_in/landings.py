@@ -1,4 +1,4 @@
-"""What a proof leads to: tokens for a client that keeps them, or a browser session; and the offer of a passkey after a password."""
+"""The results of a sign-in: tokens for a client that stores them, or a browser session, and the offer of a passkey after a password."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final

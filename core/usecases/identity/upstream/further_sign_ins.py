@@ -1,4 +1,4 @@
-"""Answers that further providers send by forms of other sites, and their words about newcomers, which wait in flows."""
+"""Sign-ins by custom providers: responses by `form_post`, and assertions about new users, which wait in flows."""
 
 import json
 from typing import Any

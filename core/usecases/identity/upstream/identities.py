@@ -1,4 +1,4 @@
-"""Identities: linked by a provider's word or at an application's request, which the person answers here; listed; disconnected."""
+"""Links identities of identity providers to accounts, lists them and unlinks them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -231,6 +231,8 @@ REQUESTS: Final = "link_requests"
 
 
 class LinkRequests(Frozen):
+    """Requests of applications to link an identity, which the user answers here."""
+
     lookup: UpstreamLookup
     journeys: Journeys
     server_secrets: ServerSecrets

@@ -1,4 +1,4 @@
-"""Provider tokens, for the application that the person signed in to. One process refreshes an expired one while the others wait."""
+"""Gives applications the provider tokens of their users. One process refreshes an expired token while the others wait."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime

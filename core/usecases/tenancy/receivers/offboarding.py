@@ -1,4 +1,4 @@
-"""The deadline of an organization for offboarding, and the look at those who miss it."""
+"""The offboarding deadline of an organization, the receivers that miss it, and the signed evidence."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

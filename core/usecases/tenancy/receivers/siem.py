@@ -1,4 +1,4 @@
-"""The SIEM of an organization: set by members who may; the forwarder sends batches in order, one at a time, until each is received."""
+"""The SIEM exports of an organization: their configuration, and the batches that the forwarder sends in order."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Webhooks: members make, change and test them, and queue deliveries again; the dispatcher sends the deliveries."""
+"""Webhooks: their configuration and tests, and the deliveries that the dispatcher sends."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

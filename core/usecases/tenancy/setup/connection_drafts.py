@@ -1,6 +1,4 @@
-"""Drafts of a connection: the directory, our values for it, its metadata, and the test. The connection has a row of its own, which is a
-draft like any other that is not active.
-"""
+"""Drafts of an enterprise connection behind a setup link: the identity provider, our values for it, its metadata, and the test."""
 
 from datetime import datetime
 from typing import Final
@@ -48,6 +46,8 @@ _TYPED_AT: Final = "bind_password_typed_at"
 
 
 class ConnectionDrafts(Frozen):
+    """The connection has a row of its own, which is a draft like any other that is not active."""
+
     unit_of_work: UnitOfWorkFactory
     lookup: SetupLinkStore
     providers: OrganizationUpstreamProviders

@@ -1,4 +1,4 @@
-"""The drafts of a mail domain, of a directory by SCIM and of a SIEM: what each shows, and what tries it."""
+"""Drafts of an email domain, SCIM and a SIEM behind a setup link: what each shows, and its test."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Set-up links: made and ended by members and platform owners, bound to the first browser, and held in the middle of a change."""
+"""Setup links: created and revoked by members and platform owners, and bound to the first browser."""
 
 from collections.abc import Collection, Sequence
 from typing import Final

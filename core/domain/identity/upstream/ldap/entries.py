@@ -1,4 +1,4 @@
-"""From entries of a directory to the people and the groups that a run reads."""
+"""Reads users and groups from LDAP entries, for a directory sync."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

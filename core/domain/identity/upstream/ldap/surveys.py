@@ -1,4 +1,4 @@
-"""What is read of a whole directory by LDAP: by a run, as far as it has come, and by a test, with what it finds in words."""
+"""What is read of a whole LDAP directory: by a sync run, as far as it has come, and by a test."""
 
 import re
 from collections import Counter

@@ -1,6 +1,4 @@
-"""What can be wrong with a directory's answer, in the words of the test page and the recorder. The administrator who reads them need not
-know SAML by heart. The standard's own word stands in brackets, since the directory's settings use it.
-"""
+"""The faults of a SAML response, in the words of the test page and the recorder."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,6 +15,10 @@ _METADATA: Final = "Upload the identity provider's current metadata, or let Post
 
 
 class AnswerFault(Frozen):
+    """The administrator who reads them need not know SAML by heart. The standard's own word is in brackets, since the identity provider's
+    settings use it.
+    """
+
     check: CheckName
     key: str
     words: str

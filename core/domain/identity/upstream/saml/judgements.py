@@ -1,4 +1,4 @@
-"""What an answer must say. The adapter reads XML and verifies signatures; these functions compare what it read with what is expected."""
+"""Validates a SAML response. The adapter reads XML and verifies signatures; these functions compare what it read with what is expected."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
