@@ -1,6 +1,4 @@
-"""The provisioner: sends people to the systems of applications. A connection that is due has a place for a turn of two minutes, and what is
-left of its run goes on in another turn, behind all that wait. Within a turn, a run rests after each page for as long as that took.
-"""
+"""The provisioner: provisions users to the systems of applications."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
@@ -77,6 +75,10 @@ class KeptProvisioning(Protocol):
 
 
 class Provisioner:
+    """A connection that is due has a place for a turn of two minutes, and what is left of its run continues in another turn, behind all
+    that wait. Within a turn, a run pauses after each page for as long as that took.
+    """
+
     name = "provisioner"
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The checks of an installation for a person on call. `postern doctor` prints them, and a page of platform owners shows them."""
+"""The health checks of an installation, which `postern doctor` and a page of platform owners show."""
 
 import json
 import os

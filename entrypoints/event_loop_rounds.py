@@ -1,8 +1,4 @@
-"""Short rounds of the event loop. In each round, Trio collects the tasks that can go on, and runs all of them, one after the other, before
-the next round begins. When two hundred tasks can go on, a task that comes a moment later waits for each of them. So work of some length
-starts only in a round that has room for such work, and otherwise waits in line. A new connection's first request and its end wait in the
-same way. Further requests wait only in a very long round: requests that begin together share their look-ups, which costs each of them less.
-"""
+"""Keeps the rounds of the event loop short."""
 
 from time import perf_counter
 from typing import Final
@@ -18,7 +14,13 @@ MOST: Final = 4
 
 
 class Rounds:
-    """The rounds of one event loop. Trio calls this instrument when a round begins, which costs half a microsecond for each round."""
+    """In each round, Trio collects the tasks that can run, and runs all of them, one after the other, before the next round begins. When
+    two hundred tasks can run, a task that comes a moment later waits for each of them. So work of some length starts only in a round that
+    has room for such work, and otherwise waits in line. A new connection's first request and its end wait in the same way. Further requests
+    wait only in a very long round: requests that begin together share their look-ups, which costs each of them less.
+
+    The rounds of one event loop. Trio calls this instrument when a round begins, which costs half a microsecond for each round.
+    """
 
     def __init__(self) -> None:
         self._began = perf_counter()

@@ -1,10 +1,4 @@
-"""Several serving processes on one address. The parent binds the sockets, owns the database and everything else that is made once, and
-keeps the children running.
-
-Each child has its own socket. The parent holds the same socket too, so connections that wait on the socket outlive the child and reach its
-successor. Parent and child hold the two ends of a channel. The child sends "ready" and then "alive". When the parent ends, the channel
-ends, and the child stops. Each child has its own process group, so that Ctrl-C reaches the parent alone.
-"""
+"""Several serving processes on one address: the parent binds the sockets and keeps the children running."""
 
 import os
 import shutil
@@ -68,6 +62,12 @@ class _Slot:
 
 
 class Processes:
+    """The parent owns the database and everything else that is made once. Each child has its own socket. The parent holds the same socket
+    too, so connections that wait on the socket outlive the child and reach its successor. Parent and child hold the two ends of a channel.
+    The child sends "ready" and then "alive". When the parent ends, the channel ends, and the child stops. Each child has its own process
+    group, so that Ctrl-C reaches the parent alone.
+    """
+
     def __init__(
         self, settings: Settings, sockets: Sequence[socket.socket], stopping: Stopping, *, metrics_sockets: Sequence[socket.socket] = ()
     ) -> None:

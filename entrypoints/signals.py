@@ -1,10 +1,4 @@
-"""What the operating system's signals mean to a serving process, and the state that it reports to the service manager.
-
-Reports the state of the process to the service manager by the protocol of systemd's sd_notify(3): datagrams to the socket that
-NOTIFY_SOCKET names.
-
-Without a service manager every call does nothing.
-"""
+"""Handles the operating system's signals to a serving process, and reports its state to the service manager."""
 
 import os
 import signal
@@ -88,6 +82,10 @@ _PINGS_PER_INTERVAL: Final = 2
 
 
 class ServiceManager(Frozen):
+    """Speaks the protocol of systemd's sd_notify(3): datagrams to the socket that NOTIFY_SOCKET names. Without a service manager every call
+    does nothing.
+    """
+
     address: str | None = None
     watchdog: float | None = None  # the service manager expects a ping at least once in this many seconds
 

@@ -1,6 +1,4 @@
-"""Reads the groups of a directory: the people first, then the names of all groups, then who stands in each. A group stands in another one
-by its name, so that groups of groups are walked, whatever product it is.
-"""
+"""Reads the groups of an LDAP directory."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +50,11 @@ class _Known(Frozen):
 
 
 class GroupReader:
-    """One reading of the groups by one connection."""
+    """One reading of the groups by one connection.
+
+    It reads the people first, then the names of all groups, then the members of each. A group is a member of another one by its name, so
+    that nested groups are resolved, whatever product it is.
+    """
 
     def __init__(self, connection: LdapConnection, settings: LdapSettings, piece_within: float) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""Throw-away mail domains: a file with one domain on each line. `#` begins a comment, and the line `# day: 2026-11-09` says how old the
+"""Disposable email domains: a file with one domain on each line. `#` begins a comment, and the line `# day: 2026-11-09` states how old the
 list is.
 """
 

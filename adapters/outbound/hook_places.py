@@ -1,4 +1,6 @@
-"""The places for questions to hooks: who may ask, who waits, and who is turned away. In the memory of one process."""
+"""Limits the concurrent calls of hooks: which organization may call, which calls wait, and which are refused. In the memory of one
+process.
+"""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable

@@ -1,7 +1,4 @@
-"""Concurrent look-ups share one statement. A look-up that arrives while a statement is under way waits for the statement's return, and
-joins the next statement. A single look-up costs no more than without sharing. Each of many concurrent look-ups costs a share of a round
-trip.
-"""
+"""Lets concurrent look-ups share one statement."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -51,6 +48,9 @@ class SharedLookups(Generic[Key, Found]):
     A caller never joins a look-up that began before the caller arrived, so each caller sees what was true after it asked. The leader looks
     up for all callers that travel with it: they share the leader's failure, and no other caller does. A leader that is cancelled hands the
     lead on, and the new leader repeats the look-up for the other callers.
+
+    A look-up that arrives while a statement is under way waits for the statement's return, and joins the next statement. A single look-up
+    costs no more than without sharing. Each of many concurrent look-ups costs a share of a round trip.
     """
 
     def __init__(

@@ -1,6 +1,4 @@
-"""Read a directory's answer. Everything is read from the verified element, and from the places that the standard gives it. An answer with
-elements in other places is refused as a whole, so that no two readers can disagree about it.
-"""
+"""Reads a SAML response."""
 
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
@@ -80,6 +78,9 @@ class _Signed(Frozen):
 
 
 def read_response(packed: str, expected: Expected) -> Examination:
+    """Everything is read from the verified element, and from the places that the standard gives it. A response with elements in other
+    places is refused as a whole, so that no two readers can disagree about it.
+    """
     try:
         root = parsed(unpacked_form(packed, LONGEST_RESPONSE), most_elements=_MOST_ELEMENTS)
         received = _outside(root)

@@ -1,6 +1,4 @@
-"""How texts of organizations' own are shown. They have paragraphs and links, and nothing else that is more than text: whatever looks like a
-tag, a placeholder of ours that is none, or an address of another kind stands there as it was typed.
-"""
+"""Renders custom texts of organizations."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -80,7 +78,11 @@ def on_one_line(text: str, kept: Callable[[str], str], escaped: Callable[[object
 
 
 def in_paragraphs(text: str, kept: Callable[[str], str], escaped: Callable[[object], str], between: str, *, html: bool) -> Pieces:
-    """`between` ends a paragraph and begins the next. As plain text, a link is its words, and its address behind them."""
+    """`between` ends a paragraph and begins the next. As plain text, a link is its words, and its address behind them.
+
+    They have paragraphs and links, and nothing else that is more than text: whatever looks like a tag, a placeholder that does not exist,
+    or another kind of URL is shown as it was typed.
+    """
     line = partial(_line_of_html if html else on_one_line, kept=kept, escaped=escaped)
     end = f"<br>{END_OF_LINE}" if html else END_OF_LINE
     paragraphs = filter(str.strip, _EMPTY_LINE.split(text))

@@ -1,6 +1,4 @@
-"""The authorization code flow of OpenID Connect, for any provider. Its metadata are found by its issuer. Two of the installation's three
-providers are subclasses with small differences.
-"""
+"""The authorization code flow of OpenID Connect, for any identity provider."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
@@ -28,7 +26,10 @@ class _Found(Frozen):
 
 
 class OpenId:
-    """`calls` decides which addresses may be called."""
+    """`calls` decides which addresses may be called.
+
+    Its metadata are found by its issuer. Two of the installation's social providers are subclasses with small differences.
+    """
 
     scopes: ClassVar[tuple[str, ...]] = SCOPES
 

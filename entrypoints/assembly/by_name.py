@@ -1,7 +1,4 @@
-"""A family of use cases, put together by names. A use case takes each part by the name of its field, and most parts have one name wherever
-they are taken: the table of a family says only what differs. A part that nobody names stops the start. No type checker compares what a use
-case takes here with its fields, so `tests/entrypoints/assembly/test_by_name.py` does, for all families.
-"""
+"""Assembles the use cases of an area from parts, by the names of their fields."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -35,6 +32,10 @@ def assembled(
     """`own` has parts of one use case, by its name in the family, and `shared` those of all. A store has the name of the use case that
     looks up there. A use case that others take is found by its name in the family, or by that in `also_called`. `made` are members that
     stand already. Raises `TypeError`.
+
+    Most parts have one name wherever they are taken: the table of an area states only what differs. A part that nobody names stops the
+    start. No type checker compares what a use case takes here with its fields, so `tests/entrypoints/assembly/test_by_name.py` does, for
+    all areas.
     """
     members: dict[str, object] = dict(made)
     kinds = family.__annotations__

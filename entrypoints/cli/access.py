@@ -1,4 +1,4 @@
-"""`postern access`: what a person may do in an organization, and why; and what a service would learn of the person."""
+"""`postern access`: explains a user's rights in an organization, and the claims that an application would receive about the user."""
 
 import argparse
 import json

@@ -1,7 +1,4 @@
-"""The JSON of Web Authentication, and the names of those who make authenticators.
-
-A maker's name is what the authenticator says of itself, and decides nothing.
-"""
+"""The JSON of Web Authentication, and the names of authenticator models."""
 
 import tomllib
 from base64 import urlsafe_b64decode, urlsafe_b64encode

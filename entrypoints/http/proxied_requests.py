@@ -1,6 +1,4 @@
-"""What a proxy says of a request to an application behind it. All of it counts only if the proxy shows a secret of the application, and
-only for the application's own hosts: `POSTERN_TRUSTED_PROXIES`, which is about the proxy in front of Postern itself, has no say here.
-"""
+"""Reads what a reverse proxy states about a request to an application behind it."""
 
 import re
 from base64 import b64decode
@@ -69,6 +67,9 @@ async def checked_at_proxy(request: Request, postern: Postern) -> tuple[ProxiedR
 
 
 def proxied(request: Request) -> ProxiedRequest:
+    """All of it counts only if the proxy presents a secret of the application, and only for the application's own hosts:
+    `POSTERN_TRUSTED_PROXIES`, which is about the proxy in front of Postern itself, does not apply here.
+    """
     shown = request.header(SECRET_HEADER) or b""
     secret = Token(shown.decode("ascii")).digest() if len(shown) <= _LONGEST_SECRET and _SECRET.fullmatch(shown) else b""
     host = _host(request)

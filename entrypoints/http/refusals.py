@@ -1,4 +1,4 @@
-"""Log, count and record refused requests of applications, for those who look after them. No request waits for its record."""
+"""Logs, counts and records refused requests of applications, for the people who manage them. No request waits for its record."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The stores of shared signals: what owners turn on, and the streams of applications; and the streams as a dispatcher claims them."""
+"""Stores of Shared Signals: settings, streams, and the claims of the dispatcher."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

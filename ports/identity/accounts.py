@@ -1,4 +1,4 @@
-"""The stores of accounts and of what belongs to one: passwords, profile, picture, terms, locks; and who may get one."""
+"""Stores of accounts and of what belongs to one, such as passwords, profiles, pictures, terms and locks."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta

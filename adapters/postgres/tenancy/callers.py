@@ -1,4 +1,4 @@
-"""The look-up of the caller in PostgreSQL. Every authenticated request makes this look-up."""
+"""The look-up of the caller in PostgreSQL, which every authenticated request makes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""`postern explain`: an error of OAuth or OpenID Connect, as a library prints it, in words. It needs no installation."""
+"""`postern explain`: explains an error of OAuth or OpenID Connect as a library prints it. It needs no installation."""
 
 import argparse
 import json

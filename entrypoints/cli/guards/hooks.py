@@ -1,4 +1,4 @@
-"""`postern hook list`: which hooks let sign-ins wait, for an operator. The other verbs of hooks are those of the API."""
+"""`postern hook list`: lists the hooks that delay sign-ins, for an operator. The other verbs of hooks are those of the API."""
 
 import argparse
 from collections.abc import Iterator, Sequence

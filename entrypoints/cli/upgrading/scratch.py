@@ -1,7 +1,4 @@
-"""The scratch database of a rehearsal, and the folder beside it. Both go at every end.
-
-The next rehearsal ends what a killed one has left.
-"""
+"""The scratch database of a rehearsal, and the folder beside it. Both are removed at every end."""
 
 import os
 import secrets
@@ -116,7 +113,10 @@ def _remove_socket(own: EmbeddedPostgres) -> None:
 
 
 def end_left(work: Path) -> None:
-    """Ends the servers of killed rehearsals, and removes their folders."""
+    """Ends the servers of killed rehearsals, and removes their folders.
+
+    The next rehearsal calls it.
+    """
     for folder in work.glob(f"{PREFIX}*"):
         with suppress(OSError, EmbeddedPostgresError):
             if folder.stat().st_uid != os.geteuid() and os.geteuid() != 0:

@@ -1,6 +1,4 @@
-"""Adds verbs to the parser of the command line, from the table `verbs.jsonl`, which has a line for each verb. So neither help nor a wrong
-word loads the routes. `python -m ops.written.verbs` writes the table from the declarations, and a test compares it.
-"""
+"""Adds verbs to the parser of the command line, from the table `verbs.jsonl`."""
 
 import argparse
 import json
@@ -45,7 +43,11 @@ class VerbWords(TypedDict):
 
 @cache
 def table() -> Mapping[str, Mapping[str, VerbWords]]:
-    """The verbs by noun and word."""
+    """The verbs by noun and word.
+
+    It has a line for each verb. So neither help nor a wrong word loads the routes. `python -m ops.written.verbs` writes the table from the
+    declarations, and a test compares it.
+    """
     verbs: dict[str, dict[str, VerbWords]] = defaultdict(dict)
     for line in TABLE.read_text(encoding="utf-8").splitlines():
         one: VerbWords = json.loads(line)

@@ -1,15 +1,4 @@
-"""Limits against clients that are slow, large or many: by time, by pace and by address.
-
-An operator may change the limits of the HTTP server. All of them are in seconds and bytes.
-
-Count connections ("guests") by address, so that one address cannot take all the room, and the address with the most gives way first.
-
-An IPv4 address is one place. A customer of IPv6 gets at least a /64, often a /56 and sometimes a /48: each of the three is a place, and the
-wider networks have more room. Guests without an address (our own proxies, a Unix socket) belong to no place and are never asked to give
-way.
-
-Entering, leaving and giving way cost the same few steps for any number of guests, because an attack makes the guests many.
-"""
+"""Limits against clients that are slow, large or many: by time, by pace and by IP address."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -21,6 +10,8 @@ from core.frozen import Frozen
 
 
 class ServerSettings(Frozen):
+    """An operator may change these limits of the HTTP server. All of them are in seconds and bytes."""
+
     # Common proxies keep an idle upstream connection for 60 s. Our timeout is longer, so that the proxy closes the connection and not we.
     keep_alive: float = 75.0
     # From the first byte of a request to the end of its head.
@@ -111,7 +102,13 @@ class _Place(Generic[Guest]):
 
 
 class Guests(Generic[Guest]):
-    """At most `most_per_address` guests of an address, twice as many of an IPv6 /56, four times as many of a /48. A guest rests from the
+    """Counts connections by IP address, so that one address cannot take all the room, and the address with the most gives way first. An
+    IPv4 address is one place. A customer of IPv6 gets at least a /64, often a /56 and sometimes a /48: each of the three is a place, and
+    the wider networks have more room. Connections without an address (our own proxies, a Unix socket) belong to no place and are never
+    asked to give way. Entering, leaving and giving way cost the same few steps for any number of connections, because an attack makes them
+    many.
+
+    At most `most_per_address` guests of an address, twice as many of an IPv6 /56, four times as many of a /48. A guest rests from the
     moment it enters until it is marked busy.
     """
 

@@ -1,4 +1,4 @@
-"""`/ui`: where a person goes on; and `/ui/first-steps`: what a platform owner does first in a new installation."""
+"""The start page of an account (`/ui`), and the first steps of a platform owner in a new installation (`/ui/first-steps`)."""
 
 from collections.abc import Sequence
 from typing import Final

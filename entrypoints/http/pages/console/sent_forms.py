@@ -1,7 +1,4 @@
-"""The texts of forms: the texts that a form shows, and the body that the browser's texts make.
-
-A browser sends text alone. `body_of` makes the endpoint's body from it, so that the endpoint's own rules decide about every value.
-"""
+"""The texts of a form, and the request body that a browser's texts make."""
 
 import json
 import re
@@ -198,6 +195,8 @@ def moved(inputs: Sequence[Input], form: BoundForm, record: Any) -> tuple[Input,
 def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = None, fixed: Mapping[str, Any] | None = None) -> Any:
     """The endpoint's body, or None if it takes none. `only` has the inputs of a change; `fixed` has values that the page itself gives.
     Raises `WrongInput`, and `SeveralFaults` for rows that say nothing that the endpoint knows.
+
+    A browser sends text alone. The endpoint's own rules decide about every value.
     """
     if shaped.endpoint.body_type is None:
         return None

@@ -1,6 +1,4 @@
-"""A visit: one request of a page of the console. Through it, a page calls endpoints of the API as the caller of the page, and shows itself
-in the frame of its place.
-"""
+"""One request of a page of the console."""
 
 import inspect
 import json
@@ -126,6 +124,8 @@ class Head(Frozen, kw_only=True):
 
 
 class PageVisit:
+    """Through it, a page calls endpoints of the API as the caller of the page, and renders itself in the frame of the console."""
+
     __slots__ = ("call", "path", "postern", "text")
 
     def __init__(self, call: AnyCall, postern: Postern) -> None:

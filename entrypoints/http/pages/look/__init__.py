@@ -1,9 +1,4 @@
-"""The looks of an organization's pages as declarations of named custom properties, which follow the style sheet of all pages.
-
-The address of such a style sheet says everything that is in it, so no process has to look anything up for it, also after a restart. What
-an address can say is all harmless: colours, three corners, six families of type, and a picture at our own address. So it does not matter
-who makes one up.
-"""
+"""The branding of an organization's pages as a style sheet of custom properties, which follows the style sheet of all pages."""
 
 import re
 from typing import Final, Self
@@ -30,7 +25,12 @@ _FONTS: Final = {
 
 
 class PageLook(Frozen):
-    """What a style sheet shows of an organization's looks. None is ours."""
+    """What a style sheet shows of an organization's looks. None is ours.
+
+    The URL of such a style sheet contains everything that is in it, so no process has to look anything up for it, also after a restart.
+    What a URL can contain is all harmless: colors, three corners, six font families, and a picture at our own URL. So it does not matter
+    who makes one up.
+    """
 
     color: str | None = None
     second_color: str | None = None

@@ -1,8 +1,4 @@
-"""Pages on the hosts of applications behind a proxy, and the check that proxies ask for.
-
-`/.postern`: the pages for which the proxy of an application leads browsers to us. A sign-in begins here, goes on at the base address,
-and comes back with a code; what comes of it is a cookie of this host alone.
-"""
+"""Pages on the hosts of applications behind a reverse proxy, and the check that the proxies call."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -47,6 +43,8 @@ from entrypoints.http.proxied_requests import (
     states,
 )
 
+# The pages below `/.postern`, to which the proxy of an application redirects browsers. A sign-in begins here, continues at the base URL,
+# and returns with a code; its result is a cookie of this host alone.
 SIGN_IN_HERE: Final = f"{OWN_PATH}/sign-in"
 SIGN_OUT_HERE: Final = f"{OWN_PATH}/sign-out"
 _ASSETS: Final = b'="/assets/'

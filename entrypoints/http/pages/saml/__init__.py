@@ -1,8 +1,4 @@
-"""SAML messages from browsers, and a limit on the work that they make on the event loop.
-
-A limit on work that runs on the event loop. Hundreds of pieces at once would take turns in each round of the loop, and every other
-request would wait for a whole round.
-"""
+"""SAML messages from browsers, and a limit on the work that they cause on the event loop."""
 
 from base64 import b64decode, b64encode
 from functools import partial
@@ -122,7 +118,11 @@ def _twice(name: str) -> MessageRefused:
 
 
 class FewAtOnce:
-    """`async with few:` waits in line for a place. The limit on requests in flight bounds the line."""
+    """`async with few:` waits in line for a place. The limit on requests in flight bounds the line.
+
+    Hundreds of pieces of work at once would take turns in each round of the event loop, and every other request would wait for a whole
+    round.
+    """
 
     __slots__ = ("_places",)
 

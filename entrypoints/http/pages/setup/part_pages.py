@@ -1,4 +1,4 @@
-"""Set up a mail domain, SCIM or a SIEM with a set-up link."""
+"""The pages behind a setup link for an email domain, SCIM or a SIEM."""
 
 from typing import Final
 

@@ -1,7 +1,4 @@
-"""`/auth/{provider}`: to an upstream provider, and back. A sign-in begins on our own pages (`flow`), on an application's page (`org` and
-`service`), at the code of a device (`user_code`), or at an organization's own address (`org` alone). The flow knows how to continue after
-the sign-in; these pages do not.
-"""
+"""`/auth/{provider}`: redirects to an identity provider, and receives its response."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -62,6 +59,8 @@ _LAST_WORD_TAKES: Final = 1.0
 _ProviderInPath = Annotated[Line, example("codehost")]
 
 
+# A sign-in begins on our own pages (`flow`), on an application's page (`org` and `service`), at the code of a device (`user_code`), or at
+# an organization's own URL (`org` alone). The flow determines what follows the sign-in; these pages do not.
 class ProviderPath(msgspec.Struct, frozen=True):
     provider: _ProviderInPath
     """`codehost`, `websuite`, `officesuite`, the slug of a custom provider of the installation, or the ID of an organization's own identity

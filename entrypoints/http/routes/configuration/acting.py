@@ -1,4 +1,4 @@
-"""Who applies a document. Each change goes through the rule of its endpoint, as a request for it would."""
+"""The caller who applies a configuration file. Each change follows the caller rule of its endpoint, as a request for it would."""
 
 from typing import Any
 

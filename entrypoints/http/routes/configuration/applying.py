@@ -1,6 +1,4 @@
-"""Plans documents and applies them. Each change of a plan is one call of an endpoint's handler, which changes its object wholly or not at
-all. An application that was cut off is finished by applying the document again.
-"""
+"""Plans configuration files and applies them."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -82,7 +80,11 @@ class Applied(Frozen, kw_only=True):
 
 
 class Configuring:
-    """Plans and applies one document, for one caller."""
+    """Plans and applies one document, for one caller.
+
+    Each change of a plan is one call of an endpoint's handler, which changes its object wholly or not at all. An application that was cut
+    off is finished by applying the file again.
+    """
 
     def __init__(self, acting: DocumentCaller) -> None:
         self._acting = acting

@@ -1,4 +1,4 @@
-"""Writes what is set as a document: the tree that a file or an answer has. Secrets are never in it."""
+"""Exports what is configured as a configuration file. It never contains secrets."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter

@@ -1,6 +1,4 @@
-"""The hook before a sign-in, of an organization and of the installation. A document names its settings and no secret. What it changes
-stands in shadow, and it lets nothing count: that is an owner's word about a report.
-"""
+"""The hook of an organization and of the installation as an object of configuration files."""
 
 from typing import Final
 
@@ -16,6 +14,8 @@ async def _as_it_stands(fields: Fields, place: ObjectPlace, references: Referenc
     return {"seconds": DEFAULT_SECONDS, **fields, "digest": None if standing is None else standing.digest}
 
 
+# A configuration file names the hook's settings and no secret. What it changes becomes report-only, and it enforces nothing: an owner does,
+# by the report.
 HOOK_KIND: Final = ObjectKind(
     name=HOOK,
     within=Within.ORGANIZATION,

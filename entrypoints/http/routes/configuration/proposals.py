@@ -1,4 +1,6 @@
-"""Proposals: programs plan a document, an owner applies exactly that plan. `postern mcp` and whoever else may not apply come here."""
+"""Proposals: a client without the right to apply, such as `postern mcp`, plans a configuration file, and an owner applies exactly that
+plan.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Reads a document: the tree of a YAML or JSON file, or of a request's body, becomes wanted objects. Every fault is one line."""
+"""Reads a configuration file, in YAML or JSON, or the body of a request, as wanted objects. Every fault is one line."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice

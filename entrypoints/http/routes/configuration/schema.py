@@ -1,4 +1,4 @@
-"""The JSON schema of documents, made of the same types that read them. Editors complete and check by it."""
+"""The JSON schema of configuration files, made of the same types that read them. Editors complete and validate by it."""
 
 from collections.abc import Mapping
 from typing import Any, Final

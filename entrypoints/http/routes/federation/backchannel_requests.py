@@ -1,4 +1,4 @@
-"""Requests from afar (OpenID Connect CIBA Core 1.0): an application asks for a person who is elsewhere, and people answer by the API."""
+"""Backchannel authentication (OpenID Connect CIBA Core 1.0): the endpoint for applications, and the pending requests of a user."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the streams of an application were told; and a proof of life that a member asks for."""
+"""The security events that the streams of an application were sent, and verification events that a member requests."""
 
 from collections.abc import Sequence
 from datetime import datetime

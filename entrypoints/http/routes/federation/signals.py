@@ -1,4 +1,4 @@
-"""Shared signals of an application: whether it has them, of which events, and where pushes may go. Owners decide."""
+"""The Shared Signals settings of an application: the enabled events, and the hosts of pushes. Owners decide."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""Clients that no organization has made: by a metadata document, or registered by themselves (RFC 7591); and their refused requests."""
+"""Clients that no organization has created, by a metadata document or by dynamic registration (RFC 7591), and their refused requests."""
 
 from collections.abc import Sequence
 from datetime import datetime

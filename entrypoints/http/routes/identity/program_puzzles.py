@@ -1,6 +1,4 @@
-"""Puzzles for programs: when a budget of mails is over, the refusal has one, and the same request with its solution counts in the budgets
-of those who have solved one. In no other case is a program asked.
-"""
+"""Proof-of-work challenges for API clients: only when an email rate limit is exceeded, the refusal has one."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -61,7 +59,10 @@ class ProgramPuzzle(Frozen):
 
 @asynccontextmanager
 async def solvable(call: Call[Any, Any, Any, Any], postern: Postern, purpose: PuzzlePurpose, email: Email) -> AsyncIterator[bool]:
-    """Around a request for a mail: whether it has solved a puzzle. `MailsHeldBack` leaves it with one, unless that was tried already."""
+    """Around a request for a mail: whether it has solved a puzzle. `MailsHeldBack` leaves it with one, unless that was tried already.
+
+    The same request with its solution counts in the limits of those who have solved one.
+    """
     asked = ProgramPuzzle.of(call, postern, purpose, email)
     solved = asked is not None and await asked.is_solved(call)
     try:

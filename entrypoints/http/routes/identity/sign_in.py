@@ -1,4 +1,4 @@
-"""Sign-in by password, second factor or mailed link; where a mail domain signs in; sessions, and the fresh proof within one."""
+"""Sign-in by password, second factor or magic link, home realm discovery, token refresh, and reauthentication."""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Figures about sign-ins, to an organization, its services and the installation, and the log of an organization's sign-ins."""
+"""Sign-in analytics of an organization, its applications and the installation, and the sign-in log of an organization."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime

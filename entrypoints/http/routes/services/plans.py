@@ -1,4 +1,4 @@
-"""The plans of a service, the payment provider's pages and events by which one is bought, and a user's own subscription."""
+"""Plans of an application, hosted checkout and events of the payment provider, and a user's own subscription."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,6 @@
-"""Applications that act for a person: ending their access, keys for their APIs, and requests from afar. No link answers for them."""
+"""The account pages for applications: ending their access, keys for their APIs, and backchannel authentication requests. No link answers
+for them.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

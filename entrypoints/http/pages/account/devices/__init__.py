@@ -1,4 +1,4 @@
-"""A person's devices and sessions, the attempts to sign in to the account, and locking it, because somebody else may be in it."""
+"""The account pages for devices, sessions and sign-in attempts, and for locking the account."""
 
 from math import ceil
 from typing import Final

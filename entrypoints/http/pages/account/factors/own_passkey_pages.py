@@ -1,4 +1,4 @@
-"""A person's passkeys: adding, naming and removing one; and the offer of one as the last page of a sign-in by a password."""
+"""The account pages for passkeys, and the offer of one at the end of a sign-in by password."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final

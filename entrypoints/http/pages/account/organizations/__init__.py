@@ -1,4 +1,4 @@
-"""`/ui/organizations`: the person's organizations, founding one, and what a new owner, or one whom rules keep out, does there."""
+"""The account pages for organizations: memberships, invitations, a new organization, ownerships, and the recovery from risk policies."""
 
 from collections.abc import Mapping
 from math import ceil

@@ -1,9 +1,4 @@
-"""`/ui/confirm-membership`: a page after sign-in, for people whom an organization lists as members, and who have not yet confirmed the
-membership.
-
-Anybody can list anybody as a member. So going on confirms nothing. A person who does not answer goes on all the same, and sees the page
-again at the next sign-in.
-"""
+"""`/ui/confirm-membership`: a page after sign-in, on which users confirm memberships that others have given them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -38,6 +33,8 @@ MANY_ANSWERS: Final = Form(most_fields=2 * MOST_ASKED)
 _Answer = Annotated[Line, msgspec.Meta(pattern=rf"^(later|({YES}|{LEAVE}|{DISOWN}):[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$")]
 
 
+# Anyone can list anyone as a member. So continuing confirms nothing. A user who does not answer continues all the same, and sees the page
+# again at the next sign-in.
 class MembershipsForm(BoundForm, frozen=True, kw_only=True):
     """The form is bound to the session, and not to the flow: nobody else can confirm what Ada was shown."""
 

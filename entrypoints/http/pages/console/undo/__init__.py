@@ -1,9 +1,4 @@
-"""Undo: for ten minutes, the page of changed settings shows what they were, and a button puts them back.
-
-A form says what it changes with `noted`, and the transaction of the change keeps it. Putting back calls the endpoint of the form again,
-with the texts of before: so the rule, the limits, the fresh proof and the refusals are those of any change. Only fields that the form
-changed are put back, and only while they have the values that the form gave them.
-"""
+"""Undo: for ten minutes, the page of changed settings shows what they were, and a button restores them."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -85,7 +80,10 @@ class UndoForm(BoundForm, frozen=True, kw_only=True):
 
 
 def noted(undoable: Undoable, visit: PageVisit, own: Sequence[Input], record: Any, form: Any) -> SettingChange | None:
-    """What the form is about to change. None if there is nothing that could be put back: the settings are new, or secrets, or too long."""
+    """What the form is about to change. None if there is nothing that could be put back: the settings are new, or secrets, or too long.
+
+    The transaction of the change stores it.
+    """
     inputs = of_record(undoable.shape.inputs, record)
     changing = _open(with_their_choices(inputs, own))
     if record is None or not _open(own):
@@ -128,6 +126,9 @@ async def offered(visit: PageVisit, record: Any, undoables: Sequence[Undoable]) 
 
 
 def undo_pages(undoable: Undoable) -> Sequence[Endpoint]:
+    """Restoring calls the endpoint of the form again, with the former texts: so the caller rule, the limits, the step-up and the refusals
+    are those of any change. Only fields that the form changed are restored, and only while they have the values that the form gave them.
+    """
     endpoint = undoable.shape.endpoint
 
     async def show(call: AnyCall, postern: Postern) -> Page:
