@@ -1,4 +1,4 @@
-"""Hashes and verifies passwords with Argon2id, and hides which address had a hash."""
+"""Hashes and verifies passwords with Argon2id, and delays refusals so that their time reveals nothing."""
 
 import os
 import re

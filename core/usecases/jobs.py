@@ -20,7 +20,7 @@ MOST_DEAD_JOBS_LISTED: Final = 50
 
 
 class GivenUpJobs(Frozen):
-    """Lists dead jobs, which Postern gave up after their last attempt, and revives them. A platform owner revives a job once its cause is
+    """Lists dead jobs, which Postern has given up, and revives them. A platform owner revives a job once its cause is
     gone.
 
     The caller has checked that the request comes from a platform owner.
