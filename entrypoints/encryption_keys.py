@@ -1,4 +1,4 @@
-"""Puts a new encryption key in force, in an installation that keeps its keys in a file."""
+"""Activates a new encryption key, in an installation that stores its keys in a file."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Characters that nobody sees: they turn the direction of a text, break its lines, or hide a part of it."""
+"""Finds invisible characters, which change the direction of a text, break its lines, or hide a part of it."""
 
 import unicodedata
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is sealed, signed and hashed under the keys of the installation, and proofs of keys of others."""
+"""Sealing, signing and hashing with the keys of the installation, and proofs of keys of others."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime

@@ -1,4 +1,4 @@
-"""What platform owners and operators need: the stores and look-ups of the whole installation."""
+"""Stores and look-ups of the whole installation, for platform owners and operators."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime

@@ -1,4 +1,4 @@
-"""What pages and mails show: our texts in every language, and the looks of organizations."""
+"""The texts of pages and mails in every language, and the branding of organizations."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Realm exports of Keycloak: one file, or a folder with the realm in one file and its people in others."""
+"""Opens realm exports of Keycloak: one file, or a folder with the realm in one file and its users in others."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing

@@ -1,4 +1,4 @@
-"""What the installation says about own texts, kept in the process: every page needs it, and it hardly ever changes."""
+"""Caches the custom texts of the installation and the rules for approvals, which every page needs."""
 
 from datetime import datetime
 

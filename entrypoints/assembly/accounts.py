@@ -1,4 +1,4 @@
-"""Accounts and how people sign in to them: known passwords, upstream providers, devices, proofs, admission, and the widget."""
+"""Assembles accounts and sign-in: breached passwords, identity providers, devices, authenticators, admission, and the CAPTCHA."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack

@@ -1,4 +1,6 @@
-"""`postern demo`: makes an organization with people and a service, and runs an application that signs them in, until it is interrupted."""
+"""`postern demo`: creates an organization with users and an application, and runs an application that signs them in, until it is
+interrupted.
+"""
 
 import argparse
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""`postern owner …`: makes platform owners, and links that sign one in."""
+"""`postern owner …`: creates platform owners, and magic links for them."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Proofs of keys in requests (DPoP, RFC 9449): with a request for tokens, which are then bound to the key, and with a bound token."""
+"""DPoP proofs in requests (RFC 9449): with a token request, which binds the tokens to the key, and with a bound token."""
 
 from collections.abc import Mapping
 

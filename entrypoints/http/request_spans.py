@@ -1,4 +1,4 @@
-"""The span of a request: it begins a trace, or goes on with the trace of a proxy that the operator trusts."""
+"""The span of a request: it begins a trace, or continues the trace of a proxy that the operator trusts."""
 
 from typing import Final
 

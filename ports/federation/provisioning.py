@@ -1,4 +1,4 @@
-"""The store of connections outwards: what members draft of them, and what owners have made active."""
+"""The store of outbound SCIM connections: the drafts of members, and what owners have activated."""
 
 from collections.abc import Collection, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The stores of sessions, of the cookies (as digests) and refresh tokens that stand for them, and of impersonations."""
+"""Stores of sessions, of their cookies and refresh tokens as digests, and of impersonations."""
 
 from collections.abc import Sequence
 from datetime import datetime

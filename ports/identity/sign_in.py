@@ -1,4 +1,4 @@
-"""The stores of a sign-in: its flow, proofs, second factors, passkeys, mailed tokens, devices, events, and what guards it."""
+"""Stores of a sign-in: its flow, second factors, passkeys, mailed tokens, devices, login events, and protection against guessing."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Stores and look-ups of services: keys and secrets, roles and rights, claims, users, proxies, and the APIs that tokens are made for."""
+"""Stores of applications: keys and secrets, roles and rights, claims, users, proxies, and resource servers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The stores of organizations' own providers: settings, what is read of them again, set-up links, and who tests."""
+"""Stores of enterprise connections: settings, refreshed metadata, setup links, and tests."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

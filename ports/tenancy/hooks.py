@@ -1,4 +1,4 @@
-"""The store of hooks, of what they said, and of whom they are asked about."""
+"""The store of hooks, of their decisions, and of the users that they are called about."""
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager

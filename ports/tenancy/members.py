@@ -1,4 +1,4 @@
-"""The stores of members and of others who act for an organization: invitations, roles, teams, and keys of programs."""
+"""Stores of members, invitations, roles, teams, and management API keys."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

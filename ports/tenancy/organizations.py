@@ -1,4 +1,4 @@
-"""The stores of organizations and of what each sets for itself: rules, domains, fields, looks, texts and its mail server."""
+"""Stores of organizations and of their settings, such as sign-in rules, domains, profile fields, branding, texts and mail server."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

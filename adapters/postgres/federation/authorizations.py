@@ -1,6 +1,4 @@
-"""Authorization requests: the look-up in one round trip, the requests that applications push, the last that were refused, and the
-first sign-in that somebody waits for: one row for a person, for ten minutes.
-"""
+"""Authorization requests in PostgreSQL: their look-up in one round trip, pushed requests, refusals, and the awaited first sign-in."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

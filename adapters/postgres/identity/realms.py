@@ -1,4 +1,4 @@
-"""Realms: who decides how people of a mail domain sign in, who could become a member, and the provider that a realm names."""
+"""Sign-in domains in PostgreSQL: how users of an email domain sign in, whether they could become members, and the identity provider."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What pages of the console say beside their content: open todos, what ends soon, frames, and things by their names."""
+"""What pages of the console show beside their content, in PostgreSQL: todos, upcoming expiries, frames, and objects by name."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

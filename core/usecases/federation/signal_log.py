@@ -1,4 +1,4 @@
-"""What streams of signals were told: members of the organization read it, and ask for a proof of life."""
+"""The log of security events that an organization's streams were sent, and the verification events that its members request."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What the console tells of itself: what waits for a decision, what ends soon, and what the frame of a page says."""
+"""Collects what the console shows about itself: todos, upcoming expiries, and the frame of a page."""
 
 from collections.abc import Sequence
 

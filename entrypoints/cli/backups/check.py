@@ -1,4 +1,4 @@
-"""`postern backup check`: proves a backup in a scratch database, or a database that somebody else has restored."""
+"""`postern backup check`: verifies a backup in a scratch database, or a database that somebody else has restored."""
 
 import argparse
 import errno

@@ -1,4 +1,4 @@
-"""`postern config apply`: makes an installation as a document says."""
+"""`postern config apply`: applies a configuration file."""
 
 import argparse
 import sys

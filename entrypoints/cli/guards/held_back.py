@@ -1,4 +1,4 @@
-"""`postern held-back …`: an operator sees which budgets of mails said no in the last day, and lifts one for a while."""
+"""`postern held-back …`: lists the email rate limits that held mail back in the last day, and lifts one for a while."""
 
 import argparse
 from collections.abc import Mapping

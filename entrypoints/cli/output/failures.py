@@ -1,4 +1,4 @@
-"""How a command says that it failed: in a sentence for a person, or in a line of JSON for a program."""
+"""Prints the failure of a command: as a sentence for a user, or as a line of JSON for a script."""
 
 import argparse
 import errno

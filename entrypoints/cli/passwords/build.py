@@ -1,4 +1,4 @@
-"""`postern passwords build`: makes the filter of breached passwords from public lists of hashes."""
+"""`postern passwords build`: builds the filter of breached passwords from public lists of hashes."""
 
 import argparse
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""`postern storage`: what grows, how fast, what ends it, and until when the disk lasts."""
+"""`postern storage`: reports which tables grow, how fast, what limits them, and until when the disk lasts."""
 
 import argparse
 import re

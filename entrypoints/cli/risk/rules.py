@@ -1,4 +1,4 @@
-"""`postern risk-rules shadow`: the way back for whoever has the machine, when rules for risk of the installation keep everybody out."""
+"""`postern risk-rules shadow`: sets the installation's risk policies to report-only, when they refuse everybody."""
 
 import argparse
 

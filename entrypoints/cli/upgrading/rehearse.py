@@ -1,4 +1,4 @@
-"""`postern upgrade rehearse`: tries the upgrade to this version on a backup, in a scratch database, and says whether it works."""
+"""`postern upgrade rehearse`: tries the upgrade to this version on a backup, in a scratch database, and reports whether it works."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Which page shows an own text, for those who look at it before others do: its template, and values that we have made up."""
+"""Previews of custom texts: the page that shows each, its template, and sample values."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What programs, browsers, crawlers and people with a finding look for at the same address of every site, as the public keys."""
+"""The documents below `/.well-known` and at the root of a site, such as the public keys, `robots.txt` and `security.txt`."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Signing in: all that a password check needs, the last look before the session, and the proofs given in a session."""
+"""Sign-ins in PostgreSQL: the look-up for a password, the last look before the session, and the reauthentications of a session."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

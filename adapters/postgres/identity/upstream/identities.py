@@ -1,4 +1,4 @@
-"""Connected accounts at providers, newcomers, and accounts whose address only an organization's own provider vouches for."""
+"""Linked identities, new users from identity providers, and accounts with an IdP-verified address, in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

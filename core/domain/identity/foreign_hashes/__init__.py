@@ -1,1 +1,1 @@
-"""Password hashes that other systems made: what they say of themselves, and the form in which we keep them."""
+"""Password hashes of other systems: their formats, and the form in which Postern stores them."""

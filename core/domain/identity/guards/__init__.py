@@ -1,1 +1,1 @@
-"""What stands between guessers and people: how busy a place is, and what a request pays there."""
+"""Protection against guessing and floods: the load of each network, and what a request must solve there."""

@@ -1,4 +1,4 @@
-"""Realm exports of Keycloak: the people in `users`, and what of the realm is needed to understand them."""
+"""Reads users from realm exports of Keycloak, with the parts of the realm that they need."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

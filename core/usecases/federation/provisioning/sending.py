@@ -1,4 +1,4 @@
-"""Sends one person to the other system: asks who is there, and makes, matches, changes, ends or deletes."""
+"""Provisions one user to the other system by SCIM: looks the user up, and creates, links, updates, deactivates or deletes."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Tests of an own provider: they go the way of a sign-in, sign nobody in, and end on a page with every check, or look first (LDAP)."""
+"""Tests of an enterprise connection: they take the way of a sign-in, sign nobody in, and end on a page with every check."""
 
 import json
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Set-up links: made by administrators and platform owners, used by a customer's administrator, and drafts that owners make active."""
+"""Setup links: created by administrators and platform owners, used by a customer's administrator, with drafts that owners activate."""

@@ -1,4 +1,4 @@
-"""Drafts of set-up links: made and tested in the browser that owns the link, and made active by an owner or by the link's own words."""
+"""Drafts of setup links: created and tested in the browser that owns the link, and activated by an owner or by the link itself."""
 
 from collections.abc import Awaitable, Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""`/ui/look`: light or dark pages in this browser, or as the system has it."""
+"""`/ui/look`: chooses light or dark pages for this browser, or follows the system."""
 
 from typing import Final, Literal
 

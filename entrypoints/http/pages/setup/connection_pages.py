@@ -1,4 +1,4 @@
-"""Set up the sign-in with a directory with a set-up link: choose the directory, copy our values, give its metadata, and try it."""
+"""The pages behind a setup link for an enterprise connection: identity provider, our values, metadata, and test."""
 
 from collections.abc import Mapping
 from datetime import date

@@ -1,4 +1,4 @@
-"""A kind of object that documents configure: the type of its entries, made of endpoints' bodies, its endpoints, and its fields."""
+"""A kind of object in configuration files: the type of its entries, made of endpoints' bodies, its endpoints, and its fields."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from enum import StrEnum

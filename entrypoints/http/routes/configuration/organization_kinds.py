@@ -1,4 +1,4 @@
-"""The kinds of objects that belong to an organization or to its services, in the order in which they are made."""
+"""The kinds of configuration objects that belong to an organization or to its applications, in the order of their creation."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

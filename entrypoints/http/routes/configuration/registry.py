@@ -1,4 +1,4 @@
-"""All kinds of objects that documents have, in the order in which they are made, and the objects that documents manage."""
+"""The registry of all kinds of objects in configuration files, in the order of their creation, and the objects that files manage."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

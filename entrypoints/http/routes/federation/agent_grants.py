@@ -1,4 +1,4 @@
-"""What people let an organization's agents do, for the members who look after its end users."""
+"""What users allow an organization's agents, for the members who manage its end users."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The device flow: a device asks for its codes, and an application's own page looks up the code that a person has entered."""
+"""The device authorization grant: a device requests its codes, and an application's own page looks up the code that a user has entered."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""Runs that keep an organization in step with its directory by LDAP, and an owner's word about those that wait."""
+"""Sync runs of an LDAP directory, and an owner's approval of those that wait."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Logout notices of a service: the outcome of telling a service that sessions have ended."""
+"""Logout notices of an application: the outcome of its back-channel logout requests."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Shared Signals Framework 1.0: what an application calls to make and keep streams of signals."""
+"""Stream management of Shared Signals (Shared Signals Framework 1.0), for applications."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final

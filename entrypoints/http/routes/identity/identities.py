@@ -1,4 +1,4 @@
-"""The accounts at providers by which people sign in, and a provider's access tokens, by which services act there for a person."""
+"""The linked identities by which users sign in, and the provider tokens that applications use."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the installation says for everybody: its terms, and its texts in place of ours."""
+"""The terms and the custom texts of the installation."""
 
 from core.domain.branding import POSTERN
 from core.domain.errors import BadRequest, Conflict, NotFound

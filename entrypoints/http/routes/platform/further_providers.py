@@ -1,4 +1,4 @@
-"""Further providers of the installation, besides the three."""
+"""Custom providers of the installation, besides the 3 social providers."""
 
 from collections.abc import Sequence
 from datetime import datetime

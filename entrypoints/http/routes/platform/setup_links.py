@@ -1,4 +1,4 @@
-"""The set-up links that platform owners make for customers."""
+"""Setup links that platform owners create for customers."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What waits for a decision in an organization, and what ends soon, there and in the whole installation."""
+"""Todos of an organization, and upcoming expiries of an organization and of the installation."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Applications behind a proxy: their hosts, what each path asks for, and what the application is told."""
+"""Applications behind a reverse proxy: their hosts, path rules, and forwarded headers."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""The resource servers of an organization: its APIs that tokens are made for."""
+"""The resource servers of an organization: the APIs for which tokens are issued."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""An organization's own provider from draft to active: tests, the owner's word, metadata, certificates, and the recorder."""
+"""The life cycle of an enterprise connection: tests, the owner's approval, metadata, certificates, and the recorder."""
 
 from collections.abc import Sequence
 from datetime import datetime

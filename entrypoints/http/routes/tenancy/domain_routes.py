@@ -1,4 +1,4 @@
-"""Domain routes of an organization: each says how the people of a mail domain sign in."""
+"""Domain routes of an organization: how users of an email domain sign in."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The clients of an organization at upstream providers."""
+"""An organization's own OAuth clients at the social providers."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Fields that an organization declares to keep more of its people than their addresses, and the values of these fields."""
+"""Profile fields that an organization declares, and their values."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

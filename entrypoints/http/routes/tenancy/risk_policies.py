@@ -1,4 +1,4 @@
-"""Rules for risk of an organization, whom they would have met, and whom they have met."""
+"""Risk policies of an organization, and the sign-ins that they would affect and have affected."""
 
 from collections.abc import Sequence
 from datetime import date, datetime

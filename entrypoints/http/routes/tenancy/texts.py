@@ -1,4 +1,4 @@
-"""The texts that an organization puts in place of ours, when its notice stands above the sign-in, and previews of both."""
+"""Custom texts of an organization, the times of its notice above the sign-in, and previews of both."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

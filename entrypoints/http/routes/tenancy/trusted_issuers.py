@@ -1,4 +1,4 @@
-"""Trusted issuers: whose signed tokens stand in place of a secret of a service, or of a management key."""
+"""Trusted issuers, whose signed tokens take the place of a client secret, or of a management API key."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

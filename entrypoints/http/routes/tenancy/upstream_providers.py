@@ -1,4 +1,4 @@
-"""Upstream providers of an organization's own."""
+"""The enterprise connections of an organization."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Proofs: each way to sign in makes a proof, and `Admission` does everything that follows."""
+"""The common form of every authentication: each method makes a proof, and `Admission` does everything that follows."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Proofs by providers: a provider's word becomes a proof for the account that the word is about."""
+"""Authenticates users by an identity provider: its assertion authenticates the account that it is about."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final

@@ -1,4 +1,6 @@
-"""The account pages for organizations: memberships, invitations, a new organization, ownerships, and the recovery from risk policies."""
+"""The account pages for organizations: memberships, invitations, founding one, ownerships, and lifting risk policies that refuse the
+owner.
+"""
 
 from collections.abc import Mapping
 from math import ceil

@@ -1,4 +1,4 @@
-"""Changes that ask first: the first answer to the form says what the change would do to people, the second form makes it."""
+"""Changes that ask first: the first response to the form shows the effect on users, and the second form applies it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The overview of an organization: what waits for a decision, what ends soon, people, applications, and sign-ins of thirty days."""
+"""The overview of an organization: todos, upcoming expiries, users, applications, and the sign-ins of 30 days."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date

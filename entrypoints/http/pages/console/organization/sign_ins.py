@@ -1,4 +1,4 @@
-"""The sign-ins of an organization: who came, in which way and from where, and who did not get in; and the figures of thirty days."""
+"""The sign-ins of an organization: users, authentication methods and locations, refusals, and the figures of 30 days."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Own texts, of an organization or of the installation: their form, and what templates show of them."""
+"""Custom texts of an organization or of the installation: their form, and what templates show of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What each own text is called in the console: what it is, and which of several, where its page or mail has more of that kind."""
+"""The names of custom texts in the console."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Own texts by place, a page with the texts of each in one language, and own texts that need a look, since ours has changed."""
+"""Custom texts by their place in pages and mails, one page per language, and the custom texts whose default has changed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

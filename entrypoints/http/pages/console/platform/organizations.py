@@ -1,4 +1,4 @@
-"""Organizations of the installation: found, approved, suspended, limited, deleted; their APIs' approvals and set-up links."""
+"""Organizations of the installation: search, approval, suspension, limits and deletion, with API approvals and setup links."""
 
 from collections.abc import Sequence
 from typing import Any, Final

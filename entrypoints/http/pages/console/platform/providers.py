@@ -1,4 +1,4 @@
-"""Further providers of the installation, in the order of their buttons: their record, test and logos."""
+"""Custom providers of the installation, in the order of their buttons, with their record, test and logos."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""People in the system of an application: the connection outwards, which members draft and an owner makes active."""
+"""Provisioning of an application: the outbound SCIM connection, which members draft and an owner activates."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""People in the system of an application: the runs that send them, whom a connection has sent, and what the two systems have said."""
+"""Provisioning runs of an application, the provisioned users, and the recorded requests."""
 
 from collections.abc import Sequence
 from datetime import datetime

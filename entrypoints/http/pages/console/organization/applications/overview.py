@@ -1,4 +1,4 @@
-"""An application's first page, what it was told of sign-outs, and its refused requests and people, each with reason and mend."""
+"""The overview of an application, its logout notices, and its refused requests and users, each with reason and fix."""
 
 import secrets
 from collections import Counter

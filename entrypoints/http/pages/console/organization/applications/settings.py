@@ -1,4 +1,4 @@
-"""The pages that change an application: who may sign in and where people come back to, sign-out, public keys, its name, and its end."""
+"""The pages that change an application: access, redirect URIs, sign-out, public keys, name, and deletion."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What the rows of an application's tabs say: the first things that are there, a state, or what the page is for."""
+"""The texts on the rows of an application's tabs: the first objects, a state, or what the page is for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""The set-up of an organization's own provider: what to give to it, its metadata and certificates, and our key pair."""
+"""The setup of an enterprise connection: our values for the identity provider, its metadata and certificates, and our key pair."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

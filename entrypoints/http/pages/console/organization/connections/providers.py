@@ -1,4 +1,4 @@
-"""The organization's own providers, with certificates, directory runs and identity assertions, and the domains that sign in there."""
+"""Enterprise connections of an organization, with certificates, sync runs and identity assertions, and their sign-in domains."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Set-up links and what was set up with them, and what an owner sees of a provider before it signs people in."""
+"""Setup links and their drafts, and what an owner reviews before a connection is activated."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The hook before a sign-in, of an organization or the installation: what it is asked and when, what it has said, and whether it counts."""
+"""The hook before a sign-in, of an organization or the installation: its requests, its decisions, and whether it is enforced."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

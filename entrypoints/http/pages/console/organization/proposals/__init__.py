@@ -1,4 +1,4 @@
-"""Proposals: what a program would change, for an owner who applies exactly that by one press."""
+"""Proposals: what a script would change, for an owner who applies exactly that by one press."""
 
 import json
 from collections.abc import Mapping, Sequence

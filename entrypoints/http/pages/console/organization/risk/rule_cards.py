@@ -1,4 +1,4 @@
-"""A rule for risk on its card: when it fits, in words, and a bar for each of the last thirty days."""
+"""A risk policy on its card: its conditions in words, and a bar for each of the last 30 days."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta

@@ -1,1 +1,1 @@
-"""An organization's own settings: its looks, its domain and mail server, its audit log, and its end."""
+"""The settings of an organization: branding, domain, mail server, audit log, and deletion."""

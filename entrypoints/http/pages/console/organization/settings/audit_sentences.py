@@ -1,4 +1,4 @@
-"""Entries of an audit log as people say them: a sentence, the page of the thing, and what was before and after."""
+"""Audit log entries in sentences, with the page of the object, and the values before and after."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby

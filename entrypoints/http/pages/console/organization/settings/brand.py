@@ -1,4 +1,4 @@
-"""The former page that led to looks, texts, languages, domain and mail server."""
+"""The former page that linked to branding, texts, languages, domain and mail server."""
 
 from typing import Final
 

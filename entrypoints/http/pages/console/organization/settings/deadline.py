@@ -1,4 +1,4 @@
-"""The deadlines within which receivers have to hear of an act that ends or weakens somebody's access."""
+"""The offboarding deadlines of an organization for its receivers."""
 
 from typing import Any, Final
 

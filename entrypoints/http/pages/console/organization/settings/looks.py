@@ -1,4 +1,4 @@
-"""The looks of the organization, with a preview of a sign-in page and of a mail."""
+"""The branding of an organization, with a preview of a sign-in page and of a mail."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""The overview of the installation: its figures, its health, what ends soon, what is held back, and background work."""
+"""The overview of the installation: figures, health, upcoming expiries, rate-limited mail, and background jobs."""
 
 from collections.abc import Mapping
 from contextlib import suppress

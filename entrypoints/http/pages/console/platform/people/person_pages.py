@@ -1,4 +1,6 @@
-"""A person's page, their sessions and values, and what a platform owner does for them, or against somebody else in their account."""
+"""A user's page for platform owners, with sessions and profile values, and what a platform owner does to help the user or lock an intruder
+out.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final

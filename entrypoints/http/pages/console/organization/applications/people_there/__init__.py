@@ -1,4 +1,4 @@
-"""People there: the system to which an application's people are sent, its runs, the people in it, and what the two have said."""
+"""Provisioning of an application: the target system, its sync runs, the provisioned users, and the requests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

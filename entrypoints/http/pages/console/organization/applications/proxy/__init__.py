@@ -1,4 +1,4 @@
-"""What is set of an application behind a proxy: its hosts, what each path asks for, what the application is told; and a try of a path."""
+"""The settings of an application behind a reverse proxy: hosts, path rules and forwarded headers, with a preview of a path."""
 
 from typing import Any, Final
 

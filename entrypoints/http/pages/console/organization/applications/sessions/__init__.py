@@ -1,4 +1,4 @@
-"""How long sessions of an application last, how long they may rest, and how many there may be; and whose a change would end."""
+"""Session lifetime, idle timeout and concurrent sessions of an application, and the sessions that a change would end."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The shared signals of an application: what it may hear of, and where; the streams that it has made, and what they were told."""
+"""Shared Signals of an application: the enabled events and hosts, its streams, and the security events that they were sent."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

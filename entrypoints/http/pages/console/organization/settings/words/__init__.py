@@ -1,4 +1,4 @@
-"""The languages of the organization, its texts in place of ours, and from when until when its notice stands."""
+"""The languages of an organization, its custom texts, and the times of its notice."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
