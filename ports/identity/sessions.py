@@ -149,7 +149,7 @@ class BrowserSessionStore(Protocol):
 
 
 class BoundKeyStore(Protocol):
-    """The keys that browsers have registered. `find`, `use` and `challenge` may be called outside a unit of work."""
+    """The keys that browsers have registered. Outside a unit of work, `find`, `use` and `challenge` may be called."""
 
     async def add(self, key: NewBoundKey, session: SessionId) -> UserId | None:
         """Adds the key, and binds this living browser session to it. Returns the session's person. None when the session has ended or is
