@@ -17,12 +17,15 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Devices(Frozen):
-    """A sign-in calls `observe` before it looks the account up, `judge` with the result of the look-up, and `remember` when the sign-in
-    succeeds:
+    """Recognizes the devices of users.
 
-    approach = await devices.observe(client)                      # no database ...
-    # the lookup brings `Knowledge` sighting = devices.judge(approach, knowledge)                 # plain computation if mfa_enabled and not
-    sighting.may_skip_second_factor: ... remembered = await devices.remember(unit, user, sighting)     # no round trip of its own
+    A sign-in calls `observe` before it looks the account up, `judge` with the result of the look-up, and `remember` when it succeeds.
+
+        approach = await devices.observe(client)                      # no database
+        ...                                                           # the look-up brings `Knowledge`
+        sighting = devices.judge(approach, knowledge)                 # plain computation
+        if mfa_enabled and not sighting.may_skip_second_factor: ...
+        remembered = await devices.remember(unit, user, sighting)     # no round trip of its own
     """
 
     unit_of_work: UnitOfWorkFactory

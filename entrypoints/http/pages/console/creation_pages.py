@@ -39,8 +39,8 @@ _TAKEN: Final = frozenset({"service_slug_taken", "short_name_taken", "key_used_o
 
 def slug_from(name: str, otherwise: str, separator: str = "-", number: int = 1) -> str:
     """Returns a slug that is made from a name; from the second on, it has the number. Letters that have no form in ASCII are left out, and
-    `otherwise` stands for a name that has no other letters. With `_` as separator, it begins with a letter, as keys of fields do. A user who
-    wants another slug enters it.
+    `otherwise` stands for a name that has no other letters. With `_` as separator, it begins with a letter, as keys of fields do. A user
+    who wants another slug enters it.
     """
     plain = _NOT_IN_SLUGS.sub(separator, ascii_letters(name)).strip(separator)
     if separator == "_" and plain[:1].isdigit():

@@ -127,12 +127,14 @@ _NOT_KEPT: Final = frozenset({*PuzzleForm.__struct_fields__})
 
 
 class PagePuzzle(Frozen):
-    """What one request must solve before a form is accepted. A page takes part in four steps:
+    """What one request must solve before a form is accepted.
 
-    * its form derives from `PuzzleForm`, and its declarations have `policy=IN_POPUP_WITH_PUZZLE`; that of the form has `accepts=WITH_WIDGET`
+    A page takes part in four steps:
+
+    * its form derives from `PuzzleForm`, its declarations have `policy=IN_POPUP_WITH_PUZZLE`, that of the form `accepts=WITH_WIDGET`
     * its template has `{{ puzzle_part(puzzle) }}` within the form, and `{% if puzzle %}{% set puzzle_script = true %}{% endif %}`
     * its renderer passes `puzzle=PagePuzzle.of(…).shown(form_token)`, which is None in quiet times
-    * the handler of its form begins with `PagePuzzle.of(…).restored(call.body)`, and awaits `check(form)` before it hashes or mails anything
+    * the handler of its form begins with `PagePuzzle.of(…).restored(call.body)`, and awaits `check(form)` before it hashes or mails
 
     A form without fields to fill in leads to `PagePuzzle.on_its_own(…)` instead. Where the installation shows the CAPTCHA of another
     vendor, pages show no proof of work: the refused form is stored in `PagePuzzle.elsewhere(…)`, a page of its own, which sends it again
