@@ -4,15 +4,17 @@ of scripts and sources. A page's refusals are pages, too.
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from math import ceil
 from typing import Any, Final, NamedTuple, Required, TypedDict
 from urllib.parse import urlencode
 
 from typing_extensions import Unpack
 
 from core.domain.branding import POSTERN
-from core.domain.errors import MethodNotAllowed, Refusal, SecondFactorRequired, TermsRequired
+from core.domain.errors import MethodNotAllowed, NotFound, RateLimited, Refusal, SecondFactorRequired, TermsRequired
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.registering import MailsHeldBack
 from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.languages import DEFAULT, Language
 from core.domain.rate_limits import RateLimit
@@ -21,9 +23,9 @@ from entrypoints.http.machinery.answers import SELF, PagePolicy
 from entrypoints.http.machinery.browsers import ACCOUNTS, HOME, SECOND_FACTOR, SIGN_IN, TERMS, OtherAccount, PageOutOfDate
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, Statement, declare
-from entrypoints.http.machinery.errors import ErrorShape, Refused, status_of
+from entrypoints.http.machinery.errors import ErrorShape, NotAsDeclared, Refused, message_of, status_of
 from entrypoints.http.pages import HTML, shipped_pages
-from entrypoints.http.pages.refusals import in_words
+from ports.texts import Text
 
 
 class WayOn(NamedTuple):
@@ -161,6 +163,24 @@ def _closed(refused: KeptOut | SecondFactorRequired | TermsRequired) -> Advised:
     if isinstance(refused, KeptOut):
         return Advised("risk_rules.kept_out", WayOn(f"/ui/organizations/{refused.slug}/risk-rules", "risk_rules.title"))
     return _ACCEPT_FIRST if isinstance(refused, TermsRequired) else _SET_UP_FIRST
+
+
+def in_words(refused: Refused, text: Text) -> str:
+    """The text of a refusal on a page, in the reader's language."""
+    kind = refused if isinstance(refused, type) else type(refused)
+    if issubclass(kind, NotAsDeclared):
+        # The message names a field of the API, which means nothing to a person.
+        return text("refusals.not_as_declared")
+    if kind is NotFound and message_of(refused) == NotFound.text:
+        return text("refusals.no_such_page")
+    if isinstance(refused, RateLimited):
+        minutes = max(1, ceil(refused.retry_after / 60))
+        if isinstance(refused, MailsHeldBack):
+            return text("refusals.mails_held_back", count=minutes)
+        return text("refusals.rate_limited", count=minutes)
+    if isinstance(refused, type):
+        return text(f"refusals.{refused.code.lower()}")
+    return text(f"refusals.{refused.words}", **refused.values)
 
 
 def refused_page(refused: Refused, advised: Advised, language: Language, request_id: str = "") -> bytes:

@@ -16,8 +16,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.page_addresses import ADD_PASSKEY, PASSKEYS, PASSWORD
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, PASSWORD
 
 _KEY: Final = {
     "kty": "EC",

@@ -22,8 +22,9 @@ from entrypoints.http.machinery.browser_cookies import look_of, other_tokens
 from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, TERMS, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
+from entrypoints.http.page_addresses import ORGANIZATIONS, PASSKEYS, PASSWORD
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.pages.declaring import in_words
 from entrypoints.http.passkeys import PasskeySignal, details_signal
 from ports.texts import Text
 
@@ -32,14 +33,10 @@ Page = Answer[bytes] | Answer[NoBody]
 
 PROFILE: Final = "/ui/profile"
 DETAILS: Final = "/ui/details"
-PASSWORD: Final = "/ui/password"  # noqa: S105 - the address of a page
 DEVICES: Final = "/ui/devices"
-PASSKEYS: Final = "/ui/passkeys"
-ADD_PASSKEY: Final = f"{PASSKEYS}/add"
 SESSIONS: Final = "/ui/sessions"
 SIGN_INS: Final = "/ui/sign-ins"
 LOCK: Final = "/ui/lock"
-ORGANIZATIONS: Final = "/ui/organizations"
 APPLICATIONS: Final = "/ui/applications"
 CONNECTIONS: Final = "/ui/settings/connections"
 REQUESTS: Final = PAGE

@@ -14,12 +14,12 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BROWSER_OR_ACTING, HOME
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS
+from entrypoints.http.page_addresses import PASSWORD
 from entrypoints.http.pages.account import Page, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.pages.development import mail_list
 from entrypoints.settings import Settings
 
-PASSWORD: Final = "/ui/password"  # noqa: S105 - the address of a page
 SECOND_FACTOR: Final = "/ui/second-factor"
 NEW_ORGANIZATION: Final = "/ui/organizations/~new"
 HEALTH: Final = "/ui/platform/health"

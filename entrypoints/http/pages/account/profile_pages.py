@@ -31,7 +31,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS
-from entrypoints.http.pages.account import NO_ERRORS, PASSWORD, PROFILE, AnyCall, Done, Page, back_to, details_signals, show
+from entrypoints.http.page_addresses import PASSWORD
+from entrypoints.http.pages.account import NO_ERRORS, PROFILE, AnyCall, Done, Page, back_to, details_signals, show
 from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page
 
 CONFIRM_ADDRESS: Final = "/ui/confirm-address"

@@ -38,10 +38,10 @@ from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.page_addresses import LINK_REQUEST, PASSKEYS
 from entrypoints.http.pages import account_of, shipped_pages
-from entrypoints.http.pages.account import PASSKEYS
 from entrypoints.http.pages.authorization.authorization_pages import CONSENT, LEAVING, advice, form_of, left, settled
-from entrypoints.http.pages.declaring import IN_POPUP, WITH_FORM, page
+from entrypoints.http.pages.declaring import IN_POPUP, WITH_FORM, in_words, page
 from entrypoints.http.pages.flows import (
     AnyCall,
     FlowLink,
@@ -53,7 +53,6 @@ from entrypoints.http.pages.flows import (
     unregistered_name,
     with_another_account,
 )
-from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import back_to_asker
 from entrypoints.http.refusals import refused_on_the_way
 
@@ -260,8 +259,6 @@ def _digest(sent: str) -> bytes | None:
         return None
 
 
-_PLACE: Final = "/ui/connect"
-_PAGE: Final = f"{_PLACE}/{{provider}}/{{request}}"
 _LINK_REQUEST_PAGE_REFUSES: Final = (FlowOver, UnknownProvider, ProviderOff)
 
 
@@ -270,19 +267,14 @@ class LinkRequestPath(msgspec.Struct, frozen=True):
     request: Line
 
 
-def address(postern: Postern, provider: str, request: str) -> str:
-    """The address of the page on which the person answers."""
-    return f"{postern.foundation.public_url}{_PLACE}/{provider}/{request}"
-
-
-@page.get(_PAGE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=_LINK_REQUEST_PAGE_REFUSES)
+@page.get(LINK_REQUEST, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=_LINK_REQUEST_PAGE_REFUSES)
 async def show_link_request(call: Call[None, None, LinkRequestPath], postern: Postern) -> Answer[bytes]:
     """Ask whether to connect an account at a provider, for an application that wants it"""
     asked = await _asked(call, postern)
     return _another_account(call) if asked is None else Answer(_page(call, postern, asked), 200)
 
 
-@page.post(_PAGE, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=_LINK_REQUEST_PAGE_REFUSES)
+@page.post(LINK_REQUEST, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=_LINK_REQUEST_PAGE_REFUSES)
 async def allow_link_request(call: Call[BoundForm, None, LinkRequestPath], postern: Postern) -> Answer[bytes]:
     """Leave for a provider, to connect the account there"""
     browser, headers = browser_secret(call, postern)

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -37,10 +37,6 @@ from entrypoints.http.pages.declaring import WITH_SUGGESTIONS, page
 from entrypoints.http.routes.configuration.kinds import ObjectKind
 from entrypoints.http.routes.configuration.registry import kind_offered, mark_of
 from entrypoints.http.routes.platform.todos import list_todos
-
-if TYPE_CHECKING:
-    # A resource states its forms by what this module declares.
-    from entrypoints.http.pages.console.resources import Resource
 
 
 async def frame_facts(visit: PageVisit) -> FrameFacts:
@@ -141,8 +137,6 @@ class Console:
         self.offers: dict[str, tuple[Endpoint, ...]] = {}
         """By the page, as `GET /ui/o/{org_slug}/people`."""
         self._rules: dict[str, tuple[CallerRule, ...]] = {}
-        self.resources: list[Resource] = []
-        """All of which pages were made, so that a search finds them by their words."""
         self.subjects: list[SubjectPage] = []
         self.unnamed_actions: list[UnnamedAction] = []
         self._things: list[_ThingName] = []
@@ -152,11 +146,6 @@ class Console:
         whose own forms find it by themselves.
         """
         self._things.append(_ThingName(f"{beneath or at}/", at, find))
-
-    def found_by_words(self, resource: "Resource") -> None:
-        """A search finds the resource, and what one can do with it."""
-        if not any(one is resource for one in self.resources):
-            self.resources.append(resource)
 
     def asked_for(self, title: str, at: str, rule: CallerRule, position: PagePosition) -> None:
         """A search finds this page by its title, and by the words beside the title."""

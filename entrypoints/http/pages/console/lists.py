@@ -17,7 +17,7 @@ from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.cells import Cell, Column, RowAct, rows_of
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.navigation import address
-from entrypoints.http.pages.console.resources import LARGEST_PAGE, Act, Resource, query_names
+from entrypoints.http.pages.console.resources import LARGEST_PAGE, Act, Resource, found_by_words, query_names
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, ButtonLink, Head, Page, PageVisit
 
@@ -39,7 +39,7 @@ def list_page(resource: Resource) -> Endpoint:
         head, values, status = await listed(resource, visit, call.query)
         return Answer(visit.show("list.html", resource.position, head, **values), status)
 
-    console.found_by_words(resource)
+    found_by_words.add(resource)
     return console.get(resource.at, of=resource.listed)(stated(handler, f"show_{resource.name}", resource.at, query=query))
 
 

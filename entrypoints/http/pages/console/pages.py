@@ -9,7 +9,6 @@ from entrypoints.http.pages.console.organization.connections import beginning_te
 from entrypoints.http.pages.console.organization.people import agent_grants, invitations, members, roles, teams, why
 from entrypoints.http.pages.console.organization.settings import (
     audit_log,
-    brand,
     credentials,
     danger,
     deadline,
@@ -19,7 +18,24 @@ from entrypoints.http.pages.console.organization.settings import (
     looks,
     words,
 )
-from entrypoints.http.pages.console.platform import pages as platform
+from entrypoints.http.pages.console.platform import for_everybody, organizations, record, search_pages
+from entrypoints.http.pages.console.platform import keys as platform_keys
+from entrypoints.http.pages.console.platform import overview as platform_overview
+from entrypoints.http.pages.console.platform import people as platform_people
+from entrypoints.http.pages.console.platform import providers as platform_providers
+from entrypoints.http.pages.console.platform.people import person_pages
+
+OF_INSTALLATION: Final = (
+    *platform_overview.PAGES,
+    *search_pages.PAGES,
+    *organizations.PAGES,
+    *platform_people.PAGES,
+    *person_pages.PAGES,
+    *for_everybody.PAGES,
+    *platform_providers.PAGES,
+    *platform_keys.PAGES,
+    *record.PAGES,
+)
 
 CONSOLE: Final = Endpoints(
     [
@@ -50,11 +66,10 @@ CONSOLE: Final = Endpoints(
         *entry_receivers.PAGES,
         *deadline.PAGES,
         *evidence.PAGES,
-        *brand.PAGES,
         *looks.PAGES,
         *words.PAGES,
         *danger.PAGES,
         *proposals.PAGES,
-        *platform.PAGES,
+        *OF_INSTALLATION,
     ]
 )

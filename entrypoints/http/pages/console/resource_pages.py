@@ -22,7 +22,7 @@ from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import WAS, Input, Shape
 from entrypoints.http.pages.console.lists import list_page
 from entrypoints.http.pages.console.many import bulk_page, export_page
-from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
+from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section, found_by_words
 from entrypoints.http.pages.console.sent_forms import (
     SeveralFaults,
     WrongInput,
@@ -73,7 +73,7 @@ def record_page(resource: Resource) -> Endpoint:
         return Answer(shown, 200)
 
     of = resource.record or resource.listed
-    console.found_by_words(resource)
+    found_by_words.add(resource)
     return console.get(resource.one, of=of, also=resource.also)(
         stated(handler, f"show_one_of_{resource.name}", resource.one, query=DoneLink)
     )

@@ -326,3 +326,17 @@ class Resource(Frozen, kw_only=True):
 def query_names(listed: Endpoint) -> set[str]:
     """The names in the query of the endpoint."""
     return set() if listed.query_type is None else {one.name for one in msgspec.structs.fields(listed.query_type)}
+
+
+class FoundByWords:
+    """The resources of which pages were made. A search finds each of them, and what one can do with it, by its words."""
+
+    def __init__(self) -> None:
+        self.resources: Final[list[Resource]] = []
+
+    def add(self, resource: Resource) -> None:
+        if not any(one is resource for one in self.resources):
+            self.resources.append(resource)
+
+
+found_by_words: Final = FoundByWords()

@@ -31,7 +31,7 @@ from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.cells import Column, Tone, mark_of
 from entrypoints.http.pages.console.navigation import PagePosition, SideEntry, address, offered
-from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.pages.declaring import in_words
 
 AnyCall = Call[Any, Any, Any, Any]
 Page = Answer[bytes] | Answer[NoBody]

@@ -49,7 +49,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, USER_CODES
 from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import set_up_first
 from entrypoints.http.pages.authorization.authorization_pages import form_of
-from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page, refused_page
+from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, in_words, page, refused_page
 from entrypoints.http.pages.flows import (
     CONTINUATIONS,
     AnyCall,
@@ -62,7 +62,6 @@ from entrypoints.http.pages.flows import (
     to,
     with_another_account,
 )
-from entrypoints.http.pages.refusals import in_words
 
 _DECISION: Final = f"{ACTIVATION_PAGE}/decision"
 _APPROVED: Final = f"{ACTIVATION_PAGE}/approved"

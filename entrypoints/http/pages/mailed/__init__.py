@@ -35,9 +35,8 @@ from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, WayOn, page
+from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, WayOn, in_words, page
 from entrypoints.http.pages.flows import FORGOTTEN, AnyCall
-from entrypoints.http.pages.refusals import in_words
 
 _CHOSEN: Final = "/ui/password-chosen"
 RESET: Final = "/ui/reset-password"

@@ -35,9 +35,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS
+from entrypoints.http.page_addresses import ORGANIZATIONS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.account import ORGANIZATIONS
-from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, TO_SIGN_IN, WITH_FORM, Advised, page
+from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, TO_SIGN_IN, WITH_FORM, Advised, in_words, page
 from entrypoints.http.pages.flows import (
     NO_ERRORS,
     PASSWORD,
@@ -51,7 +51,6 @@ from entrypoints.http.pages.flows import (
     visit,
     with_headers,
 )
-from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.sign_in_pages import at_provider
 
 _PAGE: Final = "/ui/invitations/accept"

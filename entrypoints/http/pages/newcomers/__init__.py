@@ -27,9 +27,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import headers_of
 from entrypoints.http.machinery.fields import Line, email_field
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, REGISTER, UNLIMITED
+from entrypoints.http.page_addresses import PROVIDERS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS
-from entrypoints.http.pages.declaring import IN_POPUP, WITH_FORM, page
+from entrypoints.http.pages.declaring import IN_POPUP, WITH_FORM, in_words, page
 from entrypoints.http.pages.flows import (
     NEWCOMER,
     NO_ERRORS,
@@ -43,7 +43,6 @@ from entrypoints.http.pages.flows import (
     to,
     visit,
 )
-from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.sign_in_pages import once_over, sign_in_again, when_over
 from entrypoints.http.routes.platform.further_providers import FurtherProviderPath
 

@@ -40,8 +40,7 @@ from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import WITH_FORM, Advised, page
-from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.pages.declaring import WITH_FORM, Advised, in_words, page
 
 
 class _SetupBrowser:

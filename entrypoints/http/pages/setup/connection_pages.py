@@ -22,8 +22,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import WITH_FORM, page
-from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.pages.declaring import WITH_FORM, in_words, page
 from entrypoints.http.pages.setup import (
     NO_ERRORS,
     PLACE,

@@ -20,7 +20,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PASSKEYS, page
+from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PASSKEYS, in_words, page
 from entrypoints.http.pages.flows import (
     LOST_FACTOR,
     PASSKEY,
@@ -34,7 +34,6 @@ from entrypoints.http.pages.flows import (
     to,
     visit,
 )
-from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.sign_in_pages import address_page, at_provider, code_page, once_over, password_page, when_over
 from entrypoints.http.passkeys import AssertionCredential, PasskeySignal, request_options, unknown_signal
 

@@ -30,7 +30,7 @@ from entrypoints.http.machinery.fields import Line, email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.terms import shown_in, shown_terms
-from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PUZZLE, page
+from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PUZZLE, in_words, page
 from entrypoints.http.pages.flows import (
     CHECK_MAIL,
     FORGOTTEN,
@@ -48,7 +48,6 @@ from entrypoints.http.pages.flows import (
     REGISTER as REGISTER_PAGE,
 )
 from entrypoints.http.pages.puzzle import WITH_WIDGET, PagePuzzle, PuzzleForm
-from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import to_provider
 from entrypoints.http.pages.sign_in.sign_in_pages import PuzzleFirst, mailed, offered
 from ports.texts import Text

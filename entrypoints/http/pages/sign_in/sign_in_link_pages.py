@@ -28,7 +28,7 @@ from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP, TO_SIGN_IN, Advised, page
+from entrypoints.http.pages.declaring import IN_POPUP, TO_SIGN_IN, Advised, in_words, page
 from entrypoints.http.pages.flows import (
     LINK,
     SECOND_FACTOR,
@@ -45,7 +45,6 @@ from entrypoints.http.pages.flows import (
 )
 from entrypoints.http.pages.mailed import RESET
 from entrypoints.http.pages.mailed.address_proof_pages import ADDRESS_SETTLED, VERIFY
-from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.registration_pages import MAILED_CODE, AskedKind, check_mail_page
 from entrypoints.http.pages.sign_in.sign_in_pages import at_provider, once_over
 

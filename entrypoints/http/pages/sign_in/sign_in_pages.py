@@ -36,7 +36,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PASSKEYS, IN_POPUP_WITH_PUZZLE, page
+from entrypoints.http.pages.declaring import IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PASSKEYS, IN_POPUP_WITH_PUZZLE, in_words, page
 from entrypoints.http.pages.flows import (
     CHECK_MAIL,
     FORGOTTEN,
@@ -62,7 +62,6 @@ from entrypoints.http.pages.flows import (
     visit,
 )
 from entrypoints.http.pages.puzzle import WITH_WIDGET, PagePuzzle, PuzzleForm
-from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
 from entrypoints.http.passkeys import PasskeySignal
 

@@ -21,7 +21,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Word, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.step_up import require_fresh_proof
-from entrypoints.http.pages.authorization.interim_pages import address
+from entrypoints.http.page_addresses import LINK_REQUEST
 
 _TAGS: Final = ("account",)
 _COOKIE: Final = AnswerHeader(
@@ -98,7 +98,7 @@ async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) 
         await require_fresh_proof(call.request, postern, StepUp.ACCOUNT)
     if not by_person or is_of_another_origin(call.request, postern.foundation.public_url):
         request = await postern.identity.link_requests.make(call.caller, provider)
-        return AuthorizationUrl(address(postern, provider, request))
+        return AuthorizationUrl(postern.foundation.public_url + LINK_REQUEST.format(provider=provider, request=request))
     browser, headers = _browser(call, postern)
     url = await postern.identity.journeys.leave_to_connect(provider, browser, call.caller)
     return Answer(AuthorizationUrl(url), 200, headers)  # type: ignore[return-value]  # the declaration's type, with headers

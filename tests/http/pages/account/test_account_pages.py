@@ -6,7 +6,8 @@ from entrypoints.http.application import PAGES
 from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.browsers import BROWSER
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.account import APPLICATIONS, PASSWORD
+from entrypoints.http.page_addresses import PASSWORD
+from entrypoints.http.pages.account import APPLICATIONS
 from tests.http.browsing import Tabs
 from tests.http.pages.account.conftest import COOKIE, AccountPagesScene, is_account_page
 

@@ -31,9 +31,8 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import DETAILS, NO_ERRORS, Done, back_to, show
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, advice, form_of
-from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.declaring import WITH_FORM, in_words, page
 from entrypoints.http.pages.flows import ANSWERS, AnyCall, FlowLink, Page, even_twice, flow_of, go_on
-from entrypoints.http.pages.refusals import in_words
 from ports.texts import Text
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,16}")

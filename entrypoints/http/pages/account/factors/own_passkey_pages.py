@@ -20,10 +20,11 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.page_addresses import ADD_PASSKEY, PASSKEYS
 from entrypoints.http.pages import device_in, shipped_pages
-from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, Done, ask, back_to, details_signals, show
+from entrypoints.http.pages.account import Done, ask, back_to, details_signals, show
 from entrypoints.http.pages.authorization.authorization_pages import advice
-from entrypoints.http.pages.declaring import IN_POPUP_WITH_PASSKEYS, WITH_FORM, WITH_PASSKEYS, page
+from entrypoints.http.pages.declaring import IN_POPUP_WITH_PASSKEYS, WITH_FORM, WITH_PASSKEYS, in_words, page
 from entrypoints.http.pages.flows import (
     NO_ERRORS,
     PASSKEY_OFFER,
@@ -37,7 +38,6 @@ from entrypoints.http.pages.flows import (
     left,
     place_in,
 )
-from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
 from entrypoints.http.passkeys import PasskeySignal, RegistrationCredential, accepted_signals, creation_options, maker_named
 

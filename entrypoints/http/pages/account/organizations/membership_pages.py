@@ -23,8 +23,8 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.page_addresses import ORGANIZATIONS
 from entrypoints.http.pages import account_of, shipped_pages
-from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, advice, form_of
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import CONFIRM_MEMBERSHIP, AnyCall, FlowLink, Page, even_twice, flow_of, go_on

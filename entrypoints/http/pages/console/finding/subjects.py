@@ -28,7 +28,7 @@ from entrypoints.http.machinery.endpoints import parameters
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.navigation import ConsolePlace, Tab
-from entrypoints.http.pages.console.resources import Resource
+from entrypoints.http.pages.console.resources import Resource, found_by_words
 from entrypoints.settings import DECLARATIONS, Declaration
 from ports.texts import Text
 
@@ -451,7 +451,7 @@ def title_of(resource: Resource, text: Text) -> str:
 
 def resources_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
     at_tabs = {tab.at: tab for _, entries in place.groups for entry in entries for tab in entry.pages}
-    for one in console.resources:
+    for one in found_by_words.resources:
         if one.position.place is not place:
             continue
         title, words = title_of(one, text), text(words_of(one))

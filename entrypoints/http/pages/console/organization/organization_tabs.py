@@ -3,7 +3,7 @@
 from typing import Final
 
 from core.domain.platform.todos import Todo
-from entrypoints.http.pages.account import ORGANIZATIONS
+from entrypoints.http.page_addresses import ORGANIZATIONS
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
 from entrypoints.http.routes.configuration.documents import get_organization_configuration
 from entrypoints.http.routes.configuration.proposals import list_proposals

@@ -19,10 +19,11 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
+from entrypoints.http.page_addresses import PROVIDERS
 from entrypoints.http.pages.console.cells import Cell
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Asked, Input, InputKind, Shape, shape
-from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS, PROVIDERS_ENTRY, PROVIDERS_TAB, position
+from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS_ENTRY, PROVIDERS_TAB, position
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, example_of, explained, sent_texts, texts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit, button
 from entrypoints.http.routes.platform.further_providers import (

@@ -1,24 +1,36 @@
-"""What holds for everybody: the tiers that organizations can have, the installation's fields, terms and texts."""
+"""What holds for everybody: the tiers of organizations, and the installation's fields, terms, texts, documents, hook and rules for risk."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from core.domain.identity.risk_policies.policies import NO_ROLE, PLATFORM_OWNER_ROLE
 from core.domain.languages import Language
 from core.domain.services.plans import priced
 from core.domain.tenancy.tiers import PRICE_CURRENCY
 from core.domain.texts.own_texts import OPEN_TEXTS
 from entrypoints.http.pages.console.cells import Tone, number, plain, rows_of, sentence, state, when
-from entrypoints.http.pages.console.forms import FIELD_ASKED, FIELD_BOUNDS, FIELD_COLUMNS, FIELD_FACTS, NEW_FIELD, Asked, shape
-from entrypoints.http.pages.console.organization.settings.general import TERMS_ASKED, TERMS_COLUMNS, shown_terms
+from entrypoints.http.pages.console.forms import FIELD_ASKED, FIELD_BOUNDS, FIELD_COLUMNS, FIELD_FACTS, NEW_FIELD, Asked, Choice, shape
+from entrypoints.http.pages.console.organization.hooks import HookPages
+from entrypoints.http.pages.console.organization.risk import RulesPage
+from entrypoints.http.pages.console.organization.risk.rule_forms import WITHOUT_TEAMS, ExceptionRows, is_id, shape_of
+from entrypoints.http.pages.console.organization.settings.general import TERMS_ASKED, TERMS_COLUMNS, documents_of, shown_terms
 from entrypoints.http.pages.console.own_texts import TextPages, name_of
 from entrypoints.http.pages.console.own_texts.place_pages import outdated_pages, place_pages
 from entrypoints.http.pages.console.own_texts.preview_pages import preview_pages
 from entrypoints.http.pages.console.platform.platform_tabs import (
     BRANDING_ENTRY,
+    CONFIGURATION_ENTRY,
+    DOCUMENTS,
+    DOCUMENTS_TAB,
     FIELDS,
     FIELDS_TAB,
+    HOOKS,
+    HOOKS_TAB,
     ORGANIZATIONS_ENTRY,
     PEOPLE_ENTRY,
+    RISK,
+    RISK_TAB,
+    SECURITY_ENTRY,
     TERMS,
     TERMS_TAB,
     TEXT_APPROVALS,
@@ -32,6 +44,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.routes.configuration.documents import get_platform_configuration
 from entrypoints.http.routes.platform.for_everybody import (
     change_installation_texts,
     end_installation_terms,
@@ -47,6 +60,7 @@ from entrypoints.http.routes.platform.platform_fields import (
     delete_platform_field,
     list_platform_fields,
 )
+from entrypoints.http.routes.platform.platform_users import search_users
 from entrypoints.http.routes.platform.text_approvals import (
     ComparedTextRecord,
     TextApprovalRecord,
@@ -55,6 +69,22 @@ from entrypoints.http.routes.platform.text_approvals import (
     get_text_rules,
     list_text_approvals,
     set_text_rules,
+)
+from entrypoints.http.routes.tenancy.hooks import (
+    activate_installation_sign_in_hook,
+    disable_installation_sign_in_hook,
+    get_installation_sign_in_hook,
+    list_installation_sign_in_hook_exchanges,
+    remove_installation_sign_in_hook,
+    rotate_installation_sign_in_hook_secret,
+    set_installation_sign_in_hook,
+    test_installation_sign_in_hook,
+)
+from entrypoints.http.routes.tenancy.risk_policies import (
+    get_installation_risk_policies,
+    get_installation_risk_report,
+    list_installation_risk_events,
+    set_installation_risk_policies,
 )
 from ports.texts import Text
 
@@ -194,6 +224,66 @@ TEXT_RULES: Final = Resource(
 )
 
 
+PLATFORM_DOCUMENTS: Final = documents_of(DOCUMENTS, position(CONFIGURATION_ENTRY, DOCUMENTS_TAB), get_platform_configuration)
+
+HOOK, EXCHANGES = HookPages(
+    name="installation_hook",
+    at=HOOKS,
+    position=position(SECURITY_ENTRY, HOOKS_TAB),
+    get=get_installation_sign_in_hook,
+    change=set_installation_sign_in_hook,
+    remove=remove_installation_sign_in_hook,
+    rotate=rotate_installation_sign_in_hook_secret,
+    count=activate_installation_sign_in_hook,
+    shadow=disable_installation_sign_in_hook,
+    attempt=test_installation_sign_in_hook,
+    exchanges=list_installation_sign_in_hook_exchanges,
+).resources()
+
+
+async def _excepted(visit: PageVisit) -> Mapping[Any, str]:
+    return await visit.postern.tenancy.risk_policies.excepted(None)
+
+
+async def _called(visit: PageVisit, given: str) -> str | None:
+    if is_id(given) or not given:
+        return given or None
+    found = (await visit.ask(search_users, query={"search": given})).users
+    whole = [one for one in found if str(one.email).casefold() == given.casefold()]
+    return str(whole[0].id) if len(whole) == 1 else None
+
+
+async def _choices(visit: PageVisit) -> Mapping[str, Sequence[Choice]]:
+    return {
+        "services": (),
+        "roles": [
+            Choice(PLATFORM_OWNER_ROLE, visit.text("console.risk.role_platform_owner")),
+            Choice(NO_ROLE, visit.text("console.risk.role_none_here")),
+        ],
+    }
+
+
+RISK_RULES: Final = RulesPage(
+    name="installation_risk_policies",
+    at=RISK,
+    position=position(SECURITY_ENTRY, RISK_TAB),
+    rules=get_installation_risk_policies,
+    set_rules=set_installation_risk_policies,
+    report=get_installation_risk_report,
+    events=list_installation_risk_events,
+    asked=(search_users,),
+    exceptions=ExceptionRows(
+        shape=shape_of(set_installation_risk_policies, WITHOUT_TEAMS),
+        people=_excepted,
+        called=_called,
+        teams=None,
+        no_person="console.risk.no_person_here",
+    ),
+    choices=_choices,
+    whose="_here",
+).pages()
+
+
 PAGES: Final = (
     *pages(TIER_LIST),
     *pages(PLATFORM_FIELDS),
@@ -203,4 +293,8 @@ PAGES: Final = (
     *preview_pages(INSTALLATION_TEXTS),
     *pages(TEXT_RULES),
     *pages(APPROVALS),
+    *pages(HOOK),
+    *pages(EXCHANGES),
+    *RISK_RULES,
+    *pages(PLATFORM_DOCUMENTS),
 )

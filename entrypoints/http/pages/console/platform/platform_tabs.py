@@ -4,18 +4,19 @@ from typing import Final
 
 from core.domain.platform.todos import PlatformTodo
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
-from entrypoints.http.pages.account import ORGANIZATIONS as OWN_ORGANIZATIONS
+from entrypoints.http.page_addresses import GOVERNED_ORGANIZATIONS, GOVERNED_PEOPLE, PLATFORM_HOME, PROVIDERS
+from entrypoints.http.page_addresses import ORGANIZATIONS as OWN_ORGANIZATIONS
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
 
-HOME: Final = "/ui/platform"
+HOME: Final = PLATFORM_HOME
 HEALTH: Final = f"{HOME}/health"
 JOBS: Final = f"{HOME}/jobs"
 HELD_BACK: Final = f"{HOME}/held-back"
 SEARCH: Final = f"{HOME}/search"
 EXPIRIES: Final = f"{HOME}/ends-soon"
-ORGANIZATIONS: Final = f"{HOME}/organizations"
+ORGANIZATIONS: Final = GOVERNED_ORGANIZATIONS
 APPROVALS: Final = f"{HOME}/apis"
-PEOPLE: Final = f"{HOME}/people"
+PEOPLE: Final = GOVERNED_PEOPLE
 OWNERS: Final = f"{PEOPLE}/owners"
 SECOND_FACTORS: Final = f"{PEOPLE}/second-factors"
 TIERS: Final = f"{HOME}/tiers"
@@ -24,7 +25,6 @@ KEYS: Final = f"{HOME}/keys"
 SIGNING_KEYS: Final = f"{HOME}/signing-keys"
 HOOKS: Final = f"{HOME}/hooks"
 RISK: Final = f"{HOME}/risk"
-PROVIDERS: Final = f"{HOME}/providers"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
 DOCUMENTS: Final = f"{SETTINGS}/documents"

@@ -12,12 +12,13 @@ from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.page_addresses import PROVIDERS
 from entrypoints.http.pages.console.cells import Cell, Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.platform.adding import NEW
 from entrypoints.http.pages.console.platform.adding import PAGES as ADDING
-from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS, PROVIDERS_ENTRY, PROVIDERS_TAB, position
+from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS_ENTRY, PROVIDERS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.pages.console.sent_forms import explained

@@ -21,6 +21,7 @@ from entrypoints.http.pages.console.organization import search as organization_s
 from entrypoints.http.pages.console.organization.actions import ACTIONS
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.console.platform import search_pages as platform_search
+from entrypoints.http.pages.console.resources import found_by_words
 from entrypoints.settings import DECLARATIONS
 from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import HOME, ConsoleScene
@@ -424,7 +425,7 @@ def _words(texts: object, key: str) -> Sequence[str]:
 def test_each_resource_page_guide_and_action_has_words(language: Language) -> None:
     assert CONSOLE
     texts = shipped(language, PAGES)
-    for resource in declared.resources:
+    for resource in found_by_words.resources:
         _words(texts, resource.key_of("words"))
     for one in declared.subjects:
         _words(texts, f"{one.title}_words")

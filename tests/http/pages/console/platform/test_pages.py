@@ -2,10 +2,10 @@
 
 import pytest
 
-from entrypoints.http.pages.console.platform.pages import PAGES
+from entrypoints.http.pages.console.pages import OF_INSTALLATION
 from tests.http.pages.console.platform.conftest import HOME, PlatformScene
 
-_PAGES = sorted({one.path for one in PAGES if one.method == "GET"})
+_PAGES = sorted({one.path for one in OF_INSTALLATION if one.method == "GET"})
 
 
 def filled(path: str, platform: PlatformScene) -> str:

@@ -11,26 +11,17 @@ from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization import organization_tabs
-from entrypoints.http.pages.console.platform import platform_tabs
 from entrypoints.http.pages.console.resource_pages import facts_of, pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.hooks import (
-    activate_installation_sign_in_hook,
     activate_sign_in_hook,
-    disable_installation_sign_in_hook,
     disable_sign_in_hook,
-    get_installation_sign_in_hook,
     get_sign_in_hook,
-    list_installation_sign_in_hook_exchanges,
     list_sign_in_hook_exchanges,
-    remove_installation_sign_in_hook,
     remove_sign_in_hook,
-    rotate_installation_sign_in_hook_secret,
     rotate_sign_in_hook_secret,
-    set_installation_sign_in_hook,
     set_sign_in_hook,
-    test_installation_sign_in_hook,
     test_sign_in_hook,
 )
 from ports.outbound import Failure
@@ -264,22 +255,7 @@ _OF_ORGANIZATION: Final = HookPages(
     attempt=test_sign_in_hook,
     exchanges=list_sign_in_hook_exchanges,
 )
-_OF_INSTALLATION: Final = HookPages(
-    name="installation_hook",
-    at=platform_tabs.HOOKS,
-    position=platform_tabs.position(platform_tabs.SECURITY_ENTRY, platform_tabs.HOOKS_TAB),
-    get=get_installation_sign_in_hook,
-    change=set_installation_sign_in_hook,
-    remove=remove_installation_sign_in_hook,
-    rotate=rotate_installation_sign_in_hook_secret,
-    count=activate_installation_sign_in_hook,
-    shadow=disable_installation_sign_in_hook,
-    attempt=test_installation_sign_in_hook,
-    exchanges=list_installation_sign_in_hook_exchanges,
-)
 
 HOOK, EXCHANGES = _OF_ORGANIZATION.resources()
-INSTALLATION_HOOK, INSTALLATION_EXCHANGES = _OF_INSTALLATION.resources()
 
 PAGES: Final = (*pages(HOOK), *pages(EXCHANGES))
-PAGES_OF_INSTALLATION: Final = (*pages(INSTALLATION_HOOK), *pages(INSTALLATION_EXCHANGES))

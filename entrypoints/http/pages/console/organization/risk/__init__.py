@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound, Refusal
-from core.domain.identity.risk_policies.policies import MOST_POLICIES, NO_ROLE, PLATFORM_OWNER_ROLE, RiskAction, SignInWay
+from core.domain.identity.risk_policies.policies import MOST_POLICIES, NO_ROLE, RiskAction, SignInWay
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.domain.tenancy.upstream_providers import CHANGED_SINCE
@@ -30,7 +30,6 @@ from entrypoints.http.pages.console.organization.risk import rule_forms
 from entrypoints.http.pages.console.organization.risk.rule_cards import RuleCard, card_of, with_others
 from entrypoints.http.pages.console.organization.risk.rule_forms import (
     ALL_KINDS,
-    WITHOUT_TEAMS,
     ConditionMisfit,
     ExceptionRows,
     RiskPolicyForm,
@@ -42,23 +41,17 @@ from entrypoints.http.pages.console.organization.risk.rule_forms import (
     said_misfit,
     shape_of,
 )
-from entrypoints.http.pages.console.platform import platform_tabs
 from entrypoints.http.pages.console.rows import cut, filled, joined, pressed_on
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, ButtonLink, Head, Page, PageVisit, button
-from entrypoints.http.routes.platform.platform_users import search_users
 from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.tenancy.members import list_members
 from entrypoints.http.routes.tenancy.risk_policies import (
     RiskPoliciesBody,
     RiskPoliciesRecord,
     RiskPolicyBody,
-    get_installation_risk_policies,
-    get_installation_risk_report,
     get_risk_policies,
     get_risk_report,
-    list_installation_risk_events,
     list_risk_events,
-    set_installation_risk_policies,
     set_risk_policies,
 )
 from entrypoints.http.routes.tenancy.roles import list_roles
@@ -332,21 +325,9 @@ async def _excepted(visit: PageVisit) -> Mapping[Any, str]:
     return await visit.postern.tenancy.risk_policies.excepted(visit.call.caller.organization)
 
 
-async def _excepted_here(visit: PageVisit) -> Mapping[Any, str]:
-    return await visit.postern.tenancy.risk_policies.excepted(None)
-
-
 async def _called(visit: PageVisit, given: str) -> str | None:
     found = await members_called(visit, given) if visit.may(list_members) or is_id(given) else ()
     return found[0].value if len(found) == 1 else None
-
-
-async def _called_here(visit: PageVisit, given: str) -> str | None:
-    if is_id(given) or not given:
-        return given or None
-    found = (await visit.ask(search_users, query={"search": given})).users
-    whole = [one for one in found if str(one.email).casefold() == given.casefold()]
-    return str(whole[0].id) if len(whole) == 1 else None
 
 
 async def _choices(visit: PageVisit) -> Mapping[str, Sequence[Choice]]:
@@ -358,16 +339,6 @@ async def _choices(visit: PageVisit) -> Mapping[str, Sequence[Choice]]:
             Choice(BuiltInRole.OWNER.value, visit.text("roles.owner")),
             *others,
             Choice(NO_ROLE, visit.text("console.risk.role_none")),
-        ],
-    }
-
-
-async def _choices_here(visit: PageVisit) -> Mapping[str, Sequence[Choice]]:
-    return {
-        "services": (),
-        "roles": [
-            Choice(PLATFORM_OWNER_ROLE, visit.text("console.risk.role_platform_owner")),
-            Choice(NO_ROLE, visit.text("console.risk.role_none_here")),
         ],
     }
 
@@ -385,24 +356,4 @@ PAGES: Final = RulesPage(
         shape=shape_of(set_risk_policies, ALL_KINDS), people=_excepted, called=_called, teams=list_teams, no_person="console.risk.no_person"
     ),
     choices=_choices,
-).pages()
-
-PAGES_OF_INSTALLATION: Final = RulesPage(
-    name="installation_risk_policies",
-    at=platform_tabs.RISK,
-    position=platform_tabs.position(platform_tabs.SECURITY_ENTRY, platform_tabs.RISK_TAB),
-    rules=get_installation_risk_policies,
-    set_rules=set_installation_risk_policies,
-    report=get_installation_risk_report,
-    events=list_installation_risk_events,
-    asked=(search_users,),
-    exceptions=ExceptionRows(
-        shape=shape_of(set_installation_risk_policies, WITHOUT_TEAMS),
-        people=_excepted_here,
-        called=_called_here,
-        teams=None,
-        no_person="console.risk.no_person_here",
-    ),
-    choices=_choices_here,
-    whose="_here",
 ).pages()

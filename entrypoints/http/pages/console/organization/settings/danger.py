@@ -15,7 +15,7 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON_OF_INACTIVE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import OrganizationPath
-from entrypoints.http.pages.account import ORGANIZATIONS
+from entrypoints.http.page_addresses import ORGANIZATIONS
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import (
     DANGER,

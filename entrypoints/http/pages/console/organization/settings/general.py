@@ -35,11 +35,10 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     TRANSFER_TAB,
     position,
 )
-from entrypoints.http.pages.console.platform import platform_tabs as of_platform
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, EndLink, Resource, Section
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
-from entrypoints.http.routes.configuration.documents import get_organization_configuration, get_platform_configuration
+from entrypoints.http.routes.configuration.documents import get_organization_configuration
 from entrypoints.http.routes.configuration.proposals import list_proposals
 from entrypoints.http.routes.identity.mail_budgets import get_mail_budget
 from entrypoints.http.routes.services.plans import NewBillingPortal, open_billing_portal
@@ -213,7 +212,7 @@ async def _page(visit: PageVisit, problem: str = "") -> bytes:
 _DRIFT: Final = {False: ("console.state.as_documented", Tone.GOOD), True: ("console.state.changed_by_hand", Tone.WARN)}
 
 
-def _list(at: str, position: PagePosition, listed: Endpoint, *beneath: tuple[str, str, Endpoint]) -> Resource:
+def documents_of(at: str, position: PagePosition, listed: Endpoint, *beneath: tuple[str, str, Endpoint]) -> Resource:
     return Resource(
         name="documents",
         position=position,
@@ -235,14 +234,11 @@ def _beginning(managed: Any) -> str:
     return str(managed.document[:12])
 
 
-DOCUMENTS: Final = _list(
+DOCUMENTS: Final = documents_of(
     of_organization.DOCUMENTS,
     of_organization.position(of_organization.SETTINGS_ENTRY, of_organization.DOCUMENTS_TAB),
     get_organization_configuration,
     ("console.proposals.title", of_organization.PROPOSALS, list_proposals),
-)
-PLATFORM_DOCUMENTS: Final = _list(
-    of_platform.DOCUMENTS, of_platform.position(of_platform.CONFIGURATION_ENTRY, of_platform.DOCUMENTS_TAB), get_platform_configuration
 )
 
 
@@ -349,7 +345,6 @@ PAGES: Final = (
     show_billing,
     leave_for_billing_portal,
     *pages(DOCUMENTS),
-    *pages(PLATFORM_DOCUMENTS),
     *pages(OWN_BUDGET),
     *pages(MAIL_SERVER),
     *pages(OWN_DOMAIN),

@@ -34,9 +34,10 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import Line, OrganizationPath
 from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console import navigation
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Choice, InputKind, shape
-from entrypoints.http.pages.console.organization.organization_tabs import BRANDING_ENTRY, LOOKS_TAB, SETTINGS, position
+from entrypoints.http.pages.console.organization.organization_tabs import BRAND, BRANDING_ENTRY, LOOKS_TAB, SETTINGS, position
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
 from entrypoints.http.pages.console.undo import OfferedUndo, Undoable, changing, noted, offered, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
@@ -44,6 +45,7 @@ from entrypoints.http.routes.tenancy.branding import (
     BrandingRecord,
     change_branding,
     get_branding,
+    get_languages,
     remove_background,
     remove_dark_logo,
     remove_favicon,
@@ -297,7 +299,17 @@ def _presented(visit: PageVisit, picture: LookPictureForm, record: BrandingRecor
     )
 
 
+@console.get(BRAND, of=get_languages.caller)
+async def leave_for_branding(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
+    """Leave for the first page about branding that the reader may open"""
+    # The former page, which led to looks, texts, languages, domain and mail server.
+    # Each member may see the languages.
+    where, _ = navigation.offered(BRANDING_ENTRY.tabs, call.caller, PageVisit(call, postern).path)[0]
+    return redirect(where)
+
+
 PAGES: Final = (
+    leave_for_branding,
     show_looks,
     send_looks,
     *(page for picture in _PICTURES for page in _picture_pages(picture)),

@@ -16,6 +16,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
+from entrypoints.http.page_addresses import PROVIDERS
 from entrypoints.http.pages.account.overview_pages import steps_left
 from entrypoints.http.pages.console.cells import Tone, code, copied, linked, number, plain, rows_of, when, words
 from entrypoints.http.pages.console.charts import NARROW, chart_of_days, chart_of_growth
@@ -40,7 +41,6 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
     PEOPLE,
-    PROVIDERS,
     SECURITY_ENTRY,
     SETTINGS,
     SIGNING_KEYS,

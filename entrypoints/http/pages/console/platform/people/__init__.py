@@ -29,6 +29,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.page_addresses import GOVERNED_PERSON
 from entrypoints.http.pages.console.cells import Tone, linked, plain, rows_of, state, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
@@ -52,7 +53,7 @@ from entrypoints.http.pages.declaring import page
 from entrypoints.http.routes.identity.impersonation import impersonate_user
 from entrypoints.http.routes.platform.platform_users import get_mfa_metrics, list_suspicious_activity, search_users
 
-ONE: Final = f"{PEOPLE}/{{user_id}}"
+ONE: Final = GOVERNED_PERSON
 PERSON_TAB: Final = Tab("console.tab.person", ONE, PLATFORM_OWNER)
 SESSIONS_TAB: Final = Tab("console.tab.sessions", f"{ONE}/sessions", PLATFORM_OWNER)
 VALUES_TAB: Final = Tab("console.tab.values", f"{ONE}/fields", PLATFORM_OWNER)

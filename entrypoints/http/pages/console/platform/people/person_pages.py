@@ -53,7 +53,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.resources import ON_A_PAGE_OF_LOG
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit, button
-from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.pages.declaring import in_words
 from entrypoints.http.routes.platform.platform_fields import change_platform_person_values, get_platform_person_values
 from entrypoints.http.routes.platform.platform_users import (
     NewPlatformOwner,

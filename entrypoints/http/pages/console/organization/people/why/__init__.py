@@ -20,6 +20,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import OrganizationPath
+from entrypoints.http.page_addresses import GOVERNED_ORGANIZATION, GOVERNED_PERSON
 from entrypoints.http.pages.console.cells import Cell, rows_of
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.organization import applications
@@ -27,8 +28,6 @@ from entrypoints.http.pages.console.organization.applications.claims import verd
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, HOOKS, PEOPLE, RISK, SETTINGS, SIGN_IN, WHY
 from entrypoints.http.pages.console.organization.people.members import END_USERS, MEMBERS, person_of
 from entrypoints.http.pages.console.organization.sign_ins import OF_PERSON
-from entrypoints.http.pages.console.platform.people import ONE as PLATFORM_PERSON
-from entrypoints.http.pages.console.platform.platform_tabs import ORGANIZATIONS
 from entrypoints.http.pages.console.resource_pages import acts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, ActLink, AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.federation.token_preview import list_sign_in_verdicts
@@ -71,8 +70,8 @@ _RULES: Final[Mapping[SignInRule, tuple[str, Endpoint]]] = {
 }
 # Only those who govern the installation change these, on its own pages.
 _GOVERNED: Final[Mapping[SignInRule, str]] = {
-    SignInRule.ACCOUNT_DEACTIVATED: PLATFORM_PERSON,
-    SignInRule.ORGANIZATION_NOT_ACTIVE: f"{ORGANIZATIONS}/{{org_id}}",
+    SignInRule.ACCOUNT_DEACTIVATED: GOVERNED_PERSON,
+    SignInRule.ORGANIZATION_NOT_ACTIVE: GOVERNED_ORGANIZATION,
 }
 _TRIES: Final[Mapping[LoginFailure, tuple[str, Endpoint]]] = {
     LoginFailure.REFUSED_BY_RULE: (RISK, get_risk_policies),
