@@ -56,7 +56,7 @@ _BY_PLACE: Final[Sequence[tuple[str, str, tuple[str, ...]]]] = (
     ),
     ("adapters/postgres/schema/", "", ("tests/adapters/postgres/migrating", "tests/adapters/postgres/backups")),
     ("", ".toml", ("tests/adapters/texts", "tests/http/pages/console/test_texts.py")),
-    ("entrypoints/http/pages/", ".css", ("tests/http/pages/test_stylesheet.py",)),
+    ("entrypoints/http/", ".css", ("tests/http/pages/test_stylesheet.py",)),
     ("ops/prometheus/", "", ("tests/ops/monitoring",)),
     ("ops/kubernetes/chart/", "", ("tests/ops/test_chart.py",)),
     ("ops/kubernetes/", "", ("tests/ops/test_kubernetes.py",)),
@@ -208,10 +208,11 @@ def _tests_that_import(path: str, importers: Mapping[str, set[str]]) -> Sequence
 
 
 def _tests_of_template(path: str) -> Sequence[str]:
-    """Pages have their tests in a folder of the same name."""
-    if not path.startswith("entrypoints/http/pages/") or not path.endswith((".html", ".js")):
+    """Pages have their tests in a folder of the same name, and a kit in that of its pages."""
+    if not path.startswith(("entrypoints/http/console/", "entrypoints/http/pages/")) or not path.endswith((".html", ".js")):
         return ()
-    folder = ROOT / "tests/http/pages" / Path(path).parent.relative_to("entrypoints/http/pages")
+    beside = Path(path).parent.relative_to("entrypoints/http").as_posix().removeprefix("pages")
+    folder = ROOT / "tests/http/pages" / f"{beside}/".replace("/kit/", "/", 1).strip("/")
     while not folder.exists():
         folder = folder.parent
     return [str(one.relative_to(ROOT)) for one in sorted(folder.glob("test_*.py"))]

@@ -13,7 +13,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PICTURES: Final = "docs/pictures"
 MADE_OF: Final = f"{PICTURES}/made-of.txt"
 OLD: Final = f"the pictures in {PICTURES} show pages as they no longer are: run make pictures, look at them, and commit them"
-_PAGES: Final = "entrypoints/http/pages"
+_PAGES: Final = ("entrypoints/http/console", "entrypoints/http/pages")
 _DRAWN: Final = (".html", ".css", ".js", ".svg")
 _WORDS: Final = ".toml"
 _ENGLISH: Final = "adapters/texts/en.toml"
@@ -21,7 +21,7 @@ _ENGLISH: Final = "adapters/texts/en.toml"
 
 def made_of(tree: Path) -> str:
     """The digest of what pages are made of in this checkout."""
-    files = [tree / _ENGLISH, *(tree / _PAGES).rglob("*")]
+    files = [tree / _ENGLISH, *(one for folder in _PAGES for one in (tree / folder).rglob("*"))]
     digest = hashlib.sha256()
     for file in sorted(one for one in files if one.suffix in {*_DRAWN, _WORDS}):
         digest.update(f"{file.relative_to(tree).as_posix()}\0".encode())

@@ -4,13 +4,14 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 ROOT = Path(__file__).parent.parent
-PAGES = ROOT / "entrypoints" / "http" / "pages"
+# Pages and the console, with the texts and templates beside each page.
+PAGES = ROOT / "entrypoints" / "http"
 MIGRATIONS = ROOT / "adapters" / "postgres" / "migrations"
 REPLACEABLE = ROOT / "adapters" / "postgres" / "schema" / "replaceable.sql"
 # The directory whose files the machine keeps in memory. A run writes up to a gigabyte there, beside three gigabytes for its processes.
@@ -20,6 +21,12 @@ _EVERYTHING: Final = 8 << 30
 # The memory limit of a container, in either generation of the kernel's control groups.
 _LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _KILLED_BEFORE: Final = 3600.0
+
+
+def templates() -> Mapping[str, Path]:
+    """The templates by the names that pages call them: a kit is in no name."""
+    names = {file: file.relative_to(PAGES).as_posix().removeprefix("pages/") for file in sorted(PAGES.rglob("*.html"))}
+    return {name.replace("kit/", "", 1): file for file, name in names.items()}
 
 
 @contextmanager

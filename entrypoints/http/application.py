@@ -8,6 +8,8 @@ from typing import Final
 from core.domain.identity.passkeys import RelyingParty
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
+from entrypoints.http.console.pages import CONSOLE
+from entrypoints.http.console.platform.people import stop_acting
 from entrypoints.http.description.description import Description
 from entrypoints.http.machinery.addresses import ClientAddresses, Network
 from entrypoints.http.machinery.answers import CrossOrigin, security_headers
@@ -15,17 +17,15 @@ from entrypoints.http.machinery.dispatch import Dispatcher, Routes
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.machinery.errors import OURS, Refusing
 from entrypoints.http.machinery.limits import Limiter
-from entrypoints.http.pages import accounts, device, directory, mailed, newcomers, pictures, proxied, setup, shipped_pages
+from entrypoints.http.pages import accounts, device, directory, look_pages, mailed, newcomers, pictures, proxied, setup
 from entrypoints.http.pages.account import connections, details, devices, factors, organizations, overview_pages, profile_pages, terms
 from entrypoints.http.pages.account.connections import application_pages
 from entrypoints.http.pages.account.factors import own_passkey_pages
 from entrypoints.http.pages.account.organizations import membership_pages
 from entrypoints.http.pages.authorization import authorization_pages, interim_pages, logout_pages
-from entrypoints.http.pages.console.pages import CONSOLE
-from entrypoints.http.pages.console.platform.people import stop_acting
-from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.development import MailPages
-from entrypoints.http.pages.look import look_pages
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages

@@ -27,7 +27,7 @@ html_theme = "furo"
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
-html_favicon = "../../entrypoints/http/pages/postern.svg"
+html_favicon = "../../entrypoints/http/pages/kit/postern.svg"
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 # The chooser of versions, and what keeps old versions out of search engines.
 templates_path = ["templates"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from entrypoints.http.pages.console.organization.applications.making import (
+from entrypoints.http.console.organization.applications.making import (
     CHOSEN,
     LOCAL,
     ApplicationValues,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from entrypoints.http.pages.console.organization.applications.making import LinesBlock
+from entrypoints.http.console.organization.applications.making import LinesBlock
 
 
 def script(blocks: Iterable[LinesBlock]) -> str:

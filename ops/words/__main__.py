@@ -28,7 +28,7 @@ TERMS: Final = ROOT / "ops" / "words" / "terms.toml"
 _CODE: Final = re.compile(r"^```.*?^```|``.+?``|`[^`]*`|<!--.*?-->|\]\([^)\s]*\)|<[^>]*>|https?://\S+|\{[^}]*\}", re.DOTALL | re.MULTILINE)
 _MOST: Final = re.compile(r"^phrase = '(?P<phrase>.*)'\n(?P<instead>instead = .*\n)most = (?P<most>\d+)$", re.MULTILINE)
 _DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/guides/**/*.md", "docs/operations/**/*.md")
-_TABS: Final = "entrypoints/http/pages/console/organization/organization_tabs.py"
+_TABS: Final = "entrypoints/http/console/organization/organization_tabs.py"
 _VERBS: Final = frozenset({"list", "get", "set", "change", "create", "open", "transfer", "delete", "show", "organization", "own"})
 
 

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs
 
 from core.domain.languages import Language
 from entrypoints.http.machinery.answers import PagePolicy, answer_headers
-from entrypoints.http.pages import HTML, shipped_pages
-from entrypoints.http.pages.declaring import WITH_FORM
+from entrypoints.http.pages.kit import HTML, shipped_pages
+from entrypoints.http.pages.kit.declaring import WITH_FORM
 from tests.http.running_server import Handler, Receive, Send
 from tests.pictures import checked_png
 

@@ -20,7 +20,7 @@ from core.domain.federation.oauth.oidc import TOKEN_ENDPOINT
 from core.domain.mail import Email
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
-from entrypoints.http.pages.console.organization.applications.making import CHOSEN as FRAMEWORKS_BY_KEY
+from entrypoints.http.console.organization.applications.making import CHOSEN as FRAMEWORKS_BY_KEY
 from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import Chromium
 from ops.browser.page import NARROW, WIDE, Page, new_page

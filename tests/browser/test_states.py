@@ -10,14 +10,12 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import product
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from core.domain.languages import Language
-from entrypoints.http import pages
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import Chromium
 from ops.browser.page import NARROW, WIDE, Page, same_page
@@ -29,6 +27,7 @@ from tests.browser.states import State, states
 from tests.http.pages.test_look import MOST_BYTES
 from tests.http.people import BASE_URL
 from tests.http.running_server import Certificate, application, running
+from tests.places import templates
 from tests.runs.rooms import Sweep
 from tests.words import private_phrases
 
@@ -114,10 +113,8 @@ async def require_sound_as_it_is(number: int, shown: Page) -> None:
 
 
 def test_every_page_has_its_states() -> None:
-    folder = Path(pages.__file__).parent
-    templates = {str(file.relative_to(folder)) for file in folder.rglob("*.html")}
     # The application itself shows pages of the console (`test_console.py`) and of set-up links (`test_setup_links.py`).
-    shown = {one for one in templates if not one.startswith(("console/", "setup/"))}
+    shown = {one for one in templates() if not one.startswith(("console/", "setup/"))}
     assert {state.template for state in STATES} == shown - NO_PAGES
     assert len({state.name for state in STATES}) == len(STATES)
 

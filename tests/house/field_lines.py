@@ -29,14 +29,14 @@ from tests.places import MIGRATIONS, ROOT
 # The demonstration asks the product by HTTP, as any program, and declares nothing of it.
 _DEMO = ROOT / "entrypoints" / "demo"
 # Previews of pages have made-up values, by the names that templates have for them.
-_MADE_UP = ROOT / "entrypoints" / "http" / "pages" / "previews.py"
+_MADE_UP = ROOT / "entrypoints" / "http" / "pages" / "kit" / "previews.py"
 _FLOORS = ("core", "ports", "adapters", "actors", "entrypoints")
 # What nothing but an identity assertion does here.
 _ONE_WORD = frozenset({"issues"})
 _CONDITION = re.compile(r"\s*(where|and|or|join|left join|order by|on|when|case)\b")
 # Sentences that refuse a value, by the name of its field. A further language has them in its one file.
 _REFUSALS = frozenset(
-    {"entrypoints/http/pages/texts/refusals.toml", *(f"adapters/texts/{one}.toml" for one in Language if one not in CONSOLE_LANGUAGES)}
+    {"entrypoints/http/pages/kit/texts/declaring.toml", *(f"adapters/texts/{one}.toml" for one in Language if one not in CONSOLE_LANGUAGES)}
 )
 _OF_VALUES = ".console.value]"
 _NAME = re.compile(r"[\w.%()]+")

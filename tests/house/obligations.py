@@ -98,10 +98,10 @@ def _listed(noun: Noun, house: House) -> str:
 
 def _page(noun: Noun, house: House) -> str:
     if noun.page not in house.pages:
-        return f"no page{_at(noun)}: declare a Resource in entrypoints/http/pages/console, and name its address as `page`"
+        return f"no page{_at(noun)}: declare a Resource in entrypoints/http/console, and name its address as `page`"
     if noun.is_single or any(re.fullmatch(rf"{re.escape(noun.page)}/\{{\w+\}}", one) for one in house.pages):
         return ""
-    return f"no page of one thing below {noun.page}: name the `parameter` of its Resource in entrypoints/http/pages/console"
+    return f"no page of one thing below {noun.page}: name the `parameter` of its Resource in entrypoints/http/console"
 
 
 def _persons_page(noun: Noun, house: House) -> str:
@@ -178,7 +178,7 @@ def _labels(noun: Noun, house: House) -> str:
         return ""
     return (
         f"its events have no label and sentence in four languages ({', '.join(missing) or 'it has no events'}): write them in texts/ of"
-        " entrypoints/http/pages/console/organization, as `console.event.<name>` and `console.told.by.<name>`"
+        " entrypoints/http/console/organization, as `console.event.<name>` and `console.told.by.<name>`"
     )
 
 

@@ -20,7 +20,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.errors import OAUTH, SCIM
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.kit.declaring import page
 
 TAGS = ("operations",)
 EXTRA = AnswerHeader("X-Extra", "One more.", "1")

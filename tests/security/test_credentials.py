@@ -16,6 +16,8 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
+from entrypoints.http.console.kit.declaring import offers, stated
+from entrypoints.http.console.pages import CONSOLE
 from entrypoints.http.machinery.accepts import Json
 from entrypoints.http.machinery.answers import EMPTY_OBJECT, Answer, EmptyObject
 from entrypoints.http.machinery.browsers import IN_FLOW, BindsForms, BoundForm, in_browser
@@ -34,9 +36,7 @@ from entrypoints.http.machinery.callers import (
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.pages.console.declaring import offers, stated
-from entrypoints.http.pages.console.pages import CONSOLE
-from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.kit.declaring import page
 from entrypoints.http.routes import ROUTES
 from tests.http import conftest as http
 from tests.http.client import Client, Pairs

@@ -19,8 +19,8 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, endpoint
 from entrypoints.http.machinery.limits import PAGE_STEPS, UNLIMITED
-from entrypoints.http.pages import FOREVER, Pages
-from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.kit import FOREVER, Pages
+from entrypoints.http.pages.kit.declaring import page
 
 
 class AssetPath(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from core.domain.languages import DEFAULT
 from core.frozen import Frozen
 from entrypoints.http.description.guides import by_folder, guide_name, guides
 from entrypoints.http.description.openapi import WAYS, example_of
-from entrypoints.http.pages import Pages
+from entrypoints.http.pages.kit import Pages
 from ports.texts import Text
 
 Json = dict[str, Any]

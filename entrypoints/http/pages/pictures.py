@@ -13,7 +13,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS
-from entrypoints.http.pages import FOREVER
+from entrypoints.http.pages.kit import FOREVER
 
 
 class LogoPath(msgspec.Struct, frozen=True):

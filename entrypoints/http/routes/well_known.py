@@ -17,7 +17,7 @@ from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.page_addresses import ADD_PASSKEY, PASSKEYS, PASSWORD
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 
 _KEY: Final = {
     "kty": "EC",

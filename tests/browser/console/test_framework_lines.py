@@ -1,6 +1,6 @@
 """The lines for a framework, in a browser with scripts: a choice fills the address in, and all lines are copied as one paste."""
 
-from entrypoints.http.pages.console.organization.applications.making import CHOSEN
+from entrypoints.http.console.organization.applications.making import CHOSEN
 from ops.browser.page import NARROW, WIDE, Page
 from ops.starts.pasting import script
 from tests.browser.checks import require_sound

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from core.domain.languages import Language
-from entrypoints.http.pages import HTML
+from entrypoints.http.pages.kit import HTML
 from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import Chromium
 from ops.browser.page import Page, same_page

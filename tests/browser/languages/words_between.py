@@ -5,12 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cache
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Final
 
 from adapters.texts import shipped
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
-from entrypoints.http import pages
+from tests.places import PAGES
 
 _PLACEHOLDER: Final = re.compile(r"\{[a-z_]+\}")
 # Word joiners, isolates, and places where a long word may break.
@@ -63,9 +62,6 @@ def english_between(said: str, in_english: str, language: Language, values: str)
             yield piece
 
 
-_BESIDE: Final = Path(pages.__file__).parent
-
-
 class _Excused:
     """What a language lacks, and what it says as English does."""
 
@@ -96,4 +92,4 @@ def _excused(language: Language) -> _Excused:
 
 @cache
 def _texts(language: Language) -> Mapping[str, str]:
-    return shipped(language, _BESIDE)
+    return shipped(language, PAGES)

@@ -15,7 +15,7 @@ from core.domain.branding import POSTERN, Branding, BrandLinks, Font, Look, logo
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import Language
 from core.domain.tenancy.members import Adding, ListedMembership
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 
 NOW: Final = datetime(2026, 11, 20, 23, 12, tzinfo=UTC)
 # Longer than a line on a phone.

@@ -7,7 +7,7 @@ from typing import Any, Final
 from core.domain.federation.oauth.consents import DAYS_OFFERED, USUAL_DAYS
 from core.domain.federation.oauth.resources import NO_DEMAND, SignInDemand
 from core.domain.identity.profiles import Portrait
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from tests.browser.states import (
     ACME,
     CONTROLS,

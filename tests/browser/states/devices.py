@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, State, Words
 
 _ENTER: Final[dict[str, Any]] = {"action": "/ui/activate", "form_token": "token", "user_code": "", "longest": 32, "errors": {}}

@@ -9,7 +9,7 @@ from core.domain.identifiers import UserKeyId
 from core.domain.identity.upstream.claims import AddedKind, AddedWay
 from core.domain.services.user_keys import HeldUserKey
 from core.frozen import replace
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from tests.browser.states import ACME, DRESSED, ENDLESS, FROM_THE_RIGHT, LINKED, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
 
 _PASSWORD: Final[dict[str, Any]] = {

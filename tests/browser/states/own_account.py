@@ -13,8 +13,8 @@ from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.languages import Language
 from core.domain.tenancy.join_requests import OwnJoinRequest
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.devices import NAMED_FAILURES, failure
+from entrypoints.http.pages.kit import shipped_pages
 from tests.browser.states import CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, TERMS, TERMS_OVER, State, Words
 
 _SECTIONS: Final = [

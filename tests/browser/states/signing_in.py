@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from tests.browser.states import ACME, DRESSED, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, ROUND, TERMS, State, Words
 
 _FORM: Final[dict[str, Any]] = {

@@ -153,7 +153,7 @@ def test_a_portrait_without_a_picture_has_initials_on_the_persons_colour(profile
 
 
 def test_each_colour_is_in_the_stylesheet_and_white_is_readable_on_it() -> None:
-    style = (files("entrypoints.http.pages") / "look" / "tokens.css").read_text()
+    style = (files("entrypoints.http.pages.kit") / "look" / "tokens.css").read_text()
     colors = re.findall(r"--shade(\d): (#[0-9a-f]{6});", style)
     assert [int(number) for number, _ in colors] == [*range(SHADES)]
     assert all(contrast(color, "#ffffff") >= READABLE for _, color in colors)

@@ -98,7 +98,7 @@ def test_every_event_that_is_built_is_in_the_catalogue() -> None:
     texts = set(shipped(DEFAULT, PAGES))
     # Columns of the console's lists name parts of a row, such as `invitation.email`, and records of the API parts of a thing. The export of
     # a person names columns of tables.
-    places = ("/pages/console/", "/http/routes/", "/privacy/parts.py")
+    places = ("/http/console/", "/http/routes/", "/privacy/parts.py")
     written = {name: file for name, file in names().written.items() if not any(place in file for place in places)}
     assert {name: file for name, file in written.items() if name not in known | OTHERS | texts} == {}
 

@@ -16,7 +16,7 @@ from urllib.parse import quote, urljoin
 
 import httpx
 
-from entrypoints.http.pages.console.organization.applications.making import CHOSEN, Framework, LinesBlock
+from entrypoints.http.console.organization.applications.making import CHOSEN, Framework, LinesBlock
 from ops.browser.page_reader import PageReader
 from ops.browser.signing import SigningBrowser
 from ops.free_ports import free_port

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from html import unescape
 from typing import Final
 
-from entrypoints.http.pages.console.organization.applications.making import LinesBlock
+from entrypoints.http.console.organization.applications.making import LinesBlock
 
 _BLOCK: Final = re.compile(r'<pre class="copyable" id="lines-(\w+)-(\w+)"[^>]* data-part="([^"]*)">(.*?)</pre>', re.DOTALL)
 

@@ -10,7 +10,7 @@ import pytest
 
 from core.domain.identity.upstream.identity_assertions import DRAFT
 from entrypoints.bootstrap import Postern
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES
+from entrypoints.http.console.organization.organization_tabs import DIRECTORIES
 from ops.stand_ins.fake_providers import KEY, FakeProvider, public_jwk
 from tests.conftest import CapturedLog
 from tests.http import conftest as http

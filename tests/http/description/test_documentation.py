@@ -16,7 +16,7 @@ from entrypoints.http.application import build_application
 from entrypoints.http.description import documentation
 from entrypoints.http.description.documentation import _GUIDES
 from entrypoints.http.description.guides import guide_name
-from entrypoints.http.pages import Pages
+from entrypoints.http.pages.kit import Pages
 from entrypoints.http.routes import ROUTES
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS

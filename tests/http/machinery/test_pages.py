@@ -7,12 +7,12 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
+from entrypoints.http.console.pages import CONSOLE
 from entrypoints.http.machinery.answers import SELF, PagePolicy, UnsafePolicy
 from entrypoints.http.machinery.browsers import IN_FLOW
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.pages.console.pages import CONSOLE
-from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.kit.declaring import page
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS

@@ -12,8 +12,8 @@ import pytest
 
 from core.domain.branding import Branding, Font, Look
 from core.domain.languages import Language
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.look import PageLook
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.look import PageLook
 from tests.adapters.mail.test_templates import ACME, TEMPLATES, VALUES
 from tests.browser.states import states
 
@@ -174,7 +174,7 @@ def test_what_is_typed_runs_as_its_kind_does() -> None:
     page = state.page(Language.ARABIC).decode()
     kinds = dict(re.findall(r'<input [^>]*type="(\w+)"[^>]* dir="(\w+)"', page))
     assert kinds == {"email": "ltr", "password": "ltr"}
-    drawn = re.search(r"\[dir=\"rtl\"\] \.along ?\{ ?scale: ?-1 1;? ?\}", (ROOT / "entrypoints/http/pages/look/frame.css").read_text())
+    drawn = re.search(r"\[dir=\"rtl\"\] \.along ?\{ ?scale: ?-1 1;? ?\}", (ROOT / "entrypoints/http/pages/kit/look/frame.css").read_text())
     assert drawn is not None
 
 

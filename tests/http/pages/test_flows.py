@@ -15,8 +15,8 @@ from entrypoints.http.machinery.browsers import BROWSER, BROWSER_OR_NOBODY, Boun
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoints, InvalidDeclaration
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.pages.declaring import WITH_FORM, page
-from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, begin, own_place
+from entrypoints.http.pages.kit.declaring import WITH_FORM, page
+from entrypoints.http.pages.kit.flows import CONTINUATIONS, AnyCall, Page, begin, own_place
 from entrypoints.http.routes import ROUTES
 from tests.http.browsing import Tabs
 from tests.http.client import Client

@@ -13,8 +13,8 @@ from core.domain.branding import CORNERS, DARK, LIGHT, PLAIN, POSTERN, READABLE,
 from core.domain.identity.profiles import SHADES
 from core.domain.languages import Language
 from core.domain.texts.own_texts import OwnTexts
-from entrypoints.http.pages import FOREVER, Pages, breakable, breakable_addresses, shipped_pages
-from entrypoints.http.pages.look import PageLook
+from entrypoints.http.pages.kit import FOREVER, Pages, breakable, breakable_addresses, shipped_pages
+from entrypoints.http.pages.kit.look import PageLook
 from tests.http.client import Client
 
 MOST_BYTES: Final = 30 * 1024

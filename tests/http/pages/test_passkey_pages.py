@@ -3,7 +3,6 @@
 import json
 import re
 from html import unescape
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from core.domain.identity.passkeys import Obstacle
 from core.domain.languages import Language
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
-from entrypoints.http import pages
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from ops.browser.page_reader import PageForm
 from tests.authenticator import ELIGIBLE, GOOD, PRESENT, Passkey, b64
 from tests.changed_fields import put
@@ -22,8 +20,8 @@ from tests.http.browsing import Tab, Tabs
 from tests.http.client import Client
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, enable_mfa, unlimited
+from tests.places import templates
 
-PAGES = Path(pages.__file__).parent
 SIGN_IN = "/ui/sign-in"
 BY_PASSKEY = f"{SIGN_IN}/passkey"
 AFTER_PASSWORD = f"{SIGN_IN}/second-factor/passkey"
@@ -323,8 +321,7 @@ OTHERS = {
 def test_each_field_of_an_address_to_sign_in_with_offers_passkeys() -> None:
     """Device codes, applications, domain routes and the pages of organizations lead to the page of the address: they have no other."""
     found = {}
-    for template in PAGES.rglob("*.html"):
-        name = str(template.relative_to(PAGES))
+    for name, template in templates().items():
         for line in template.read_text().splitlines():
             if re.search(r'field\("\w+", .*"email"', line) and not name.startswith(("console/", "setup/")):
                 found[name] = line
@@ -332,7 +329,7 @@ def test_each_field_of_an_address_to_sign_in_with_offers_passkeys() -> None:
     for name, line in found.items():
         assert ('autocomplete="username webauthn" if passkeys' in line) == (name in SIGNS_IN), name
     for name in SIGNS_IN:
-        text = (PAGES / name).read_text()
+        text = templates()[name].read_text()
         assert "{{ passkey_form(passkey," in text or "{% call passkey_form(passkey," in text, name
         assert "offered=true" in text, name
 

@@ -8,8 +8,8 @@ from core.domain.identity.realms import ProviderRequired
 from core.domain.languages import DEFAULT, Language
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import PageErrors
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import PageErrors
 from ops.browser.page_reader import PageReader
 from tests.http.browsing import Tabs
 from tests.http.client import Client

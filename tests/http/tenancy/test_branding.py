@@ -14,7 +14,7 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
-from entrypoints.http.pages import FOREVER
+from entrypoints.http.pages.kit import FOREVER
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES, HOSTILE_URLS
 from tests.http.cast import Neighbours
@@ -142,7 +142,7 @@ async def test_the_logo_is_shown_from_our_own_address_as_what_it_is(scene: Brand
 
 async def test_pages_show_it_and_nothing_of_another_address(scene: BrandingScene) -> None:
     from core.domain.languages import DEFAULT  # noqa: PLC0415
-    from entrypoints.http.pages import shipped_pages  # noqa: PLC0415
+    from entrypoints.http.pages.kit import shipped_pages  # noqa: PLC0415
 
     async with receiving(answering(200, png())) as receiver:
         (await scene.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)

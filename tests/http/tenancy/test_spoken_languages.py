@@ -10,7 +10,7 @@ from core.domain.branding import branding
 from core.domain.languages import Language
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import language_headers
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs
 from tests.http.cast import Neighbours

@@ -24,7 +24,7 @@ from tests.runs.rooms import rooms
 from tests.tools import needs
 
 DAY = date(2026, 12, 1)
-STYLE = "entrypoints/http/pages/pages.css"
+STYLE = "entrypoints/http/pages/kit/pages.css"
 DIGEST = f"sha256:{'5' * 64}"
 
 

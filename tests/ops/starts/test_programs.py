@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from entrypoints.http.console.organization.applications.making import CHOSEN, FRAMEWORKS, Framework
 from entrypoints.http.description.documentation import curl
-from entrypoints.http.pages.console.organization.applications.making import CHOSEN, FRAMEWORKS, Framework
 from ops.starts.guides import GUIDES, TESTED, UNTESTED, pages, shown
 from ops.starts.installed import locked
 from ops.starts.pasting import script

@@ -12,8 +12,8 @@ from ops.words.__main__ import Banned, SeenText, Terms, banned, hidden, lowered,
 AFAR: Final = Banned(re.compile(r"\bafar\b", re.MULTILINE), "backchannel (CIBA)", 0)
 LOOKS: Final = Banned(re.compile("^Looks$", re.MULTILINE), "branding", 0)
 KNOWN: Final = Terms(banned=(AFAR, LOOKS), trade={"MFA": ("MFA",), "2FA": ("2FA", "two-step sign-in")}, titled={"service": "application"})
-TEXTS: Final = "entrypoints/http/pages/console/organization/texts/shared.toml"
-TABS: Final = "entrypoints/http/pages/console/organization/organization_tabs.py"
+TEXTS: Final = "entrypoints/http/console/organization/texts/shared.toml"
+TABS: Final = "entrypoints/http/console/organization/organization_tabs.py"
 
 
 def found(*texts: str) -> list[str]:
@@ -89,7 +89,7 @@ def test_numbers_are_only_lowered() -> None:
 
 def test_all_kinds_of_texts_are_looked_at() -> None:
     places = [where for where, _ in seen()]
-    for place in ("adapters/texts/en.toml: ", "entrypoints/http/pages/console/", "openapi/paths/", "postern ", "POSTERN_", "docs/guides/"):
+    for place in ("adapters/texts/en.toml: ", "entrypoints/http/console/", "openapi/paths/", "postern ", "POSTERN_", "docs/guides/"):
         assert any(where.startswith(place) for where in places), place
     assert {"README.md", "docs/architecture.md"} <= set(places)
     assert not any(where.startswith("docs/decisions/") for where in places), "decisions say what things were called"

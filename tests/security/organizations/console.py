@@ -6,9 +6,9 @@ from typing import Final
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
+from entrypoints.http.console.pages import CONSOLE
 from entrypoints.http.machinery.callers import CallerRule, MemberRule, SessionRule
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
-from entrypoints.http.pages.console.pages import CONSOLE
 from tests.http.browsing import Tabs
 from tests.http.client import Client
 from tests.http.people import People, Person

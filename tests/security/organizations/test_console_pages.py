@@ -13,8 +13,8 @@ from core.domain.identity.flows import form_token
 from core.domain.secrets import Token
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
+from entrypoints.http.console.pages import CONSOLE
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
-from entrypoints.http.pages.console.pages import CONSOLE
 from ops.browser.page_reader import PageReader
 from tests.conftest import CapturedLog
 from tests.http import conftest as http

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from entrypoints.bootstrap import Postern
-from entrypoints.http.pages.console.organization.applications.making import ApplicationKind, ApplicationValues, lines
+from entrypoints.http.console.organization.applications.making import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.server.limits import ServerSettings
 from tests.conftest import CapturedLog
 from tests.http.client import Client

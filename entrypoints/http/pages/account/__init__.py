@@ -23,8 +23,8 @@ from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, TE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.page_addresses import ORGANIZATIONS, PASSKEYS, PASSWORD
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import in_words
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import in_words
 from entrypoints.http.passkeys import PasskeySignal, details_signal
 from ports.texts import Text
 

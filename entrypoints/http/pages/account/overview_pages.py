@@ -16,8 +16,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.page_addresses import PASSWORD
 from entrypoints.http.pages.account import Page, show
-from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.pages.development import mail_list
+from entrypoints.http.pages.kit.declaring import WITH_FORM, page
 from entrypoints.settings import Settings
 
 SECOND_FACTOR: Final = "/ui/second-factor"

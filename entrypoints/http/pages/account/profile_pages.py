@@ -33,7 +33,7 @@ from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS
 from entrypoints.http.page_addresses import PASSWORD
 from entrypoints.http.pages.account import NO_ERRORS, PROFILE, AnyCall, Done, Page, back_to, details_signals, show
-from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page
+from entrypoints.http.pages.kit.declaring import WITH_FORM, Advised, WayOn, page
 
 CONFIRM_ADDRESS: Final = "/ui/confirm-address"
 

@@ -39,11 +39,11 @@ from entrypoints.http.machinery.browsers import (
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.authorization import authorization_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, form_of, settled
-from entrypoints.http.pages.declaring import IN_POPUP, Advised, WayOn, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import account_of, shipped_pages
+from entrypoints.http.pages.kit.declaring import IN_POPUP, Advised, WayOn, page
+from entrypoints.http.pages.kit.flows import (
     CHOOSE_ACCOUNT,
     PASSWORD,
     AnyCall,

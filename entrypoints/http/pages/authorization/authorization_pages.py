@@ -34,9 +34,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import NotAsDeclared, Refused
 from entrypoints.http.machinery.fields import Parameter
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, Advised, WayOn, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import TO_CONFIRM_ADDRESS, Advised, WayOn, page
+from entrypoints.http.pages.kit.flows import (
     ACCEPT_TERMS,
     CHOOSE_ACCOUNT,
     CONFIRM_MEMBERSHIP,

@@ -39,10 +39,10 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.page_addresses import LINK_REQUEST, PASSKEYS
-from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import CONSENT, LEAVING, advice, form_of, left, settled
-from entrypoints.http.pages.declaring import IN_POPUP, WITH_FORM, in_words, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import account_of, shipped_pages
+from entrypoints.http.pages.kit.declaring import IN_POPUP, WITH_FORM, in_words, page
+from entrypoints.http.pages.kit.flows import (
     AnyCall,
     FlowLink,
     Page,

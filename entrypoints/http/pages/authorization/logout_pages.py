@@ -19,10 +19,10 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Parameter
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import FOREIGN_FORM, pairs
-from entrypoints.http.pages.declaring import TO_ACCOUNT, WITH_FORM, Advised, page
-from entrypoints.http.pages.flows import AnyCall, Page
+from entrypoints.http.pages.kit import account_of, shipped_pages
+from entrypoints.http.pages.kit.declaring import TO_ACCOUNT, WITH_FORM, Advised, page
+from entrypoints.http.pages.kit.flows import AnyCall, Page
 from entrypoints.http.pages.saml.logout_pages import sign_out_here, signed_out_place
 
 _CONFIRM: Final = f"{END_SESSION_ENDPOINT}/confirm"

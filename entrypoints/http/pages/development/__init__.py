@@ -26,7 +26,7 @@ from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.endpoints import Endpoint, Statement, declare
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.pages import HTML, Pages
+from entrypoints.http.pages.kit import HTML, Pages
 from entrypoints.settings import Settings
 
 T = TypeVar("T")

@@ -46,11 +46,11 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, USER_CODES
-from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import set_up_first
 from entrypoints.http.pages.authorization.authorization_pages import form_of
-from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, in_words, page, refused_page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import account_of, shipped_pages
+from entrypoints.http.pages.kit.declaring import WITH_FORM, Advised, WayOn, in_words, page, refused_page
+from entrypoints.http.pages.kit.flows import (
     CONTINUATIONS,
     AnyCall,
     FlowLink,

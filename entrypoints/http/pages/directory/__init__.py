@@ -37,10 +37,10 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
-from entrypoints.http.pages.declaring import IN_POPUP, WITH_FORM, Advised, WayOn, in_words, page
-from entrypoints.http.pages.flows import AnyCall, Page, browser_secret
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import IN_POPUP, WITH_FORM, Advised, WayOn, in_words, page
+from entrypoints.http.pages.kit.flows import AnyCall, Page, browser_secret
 from entrypoints.http.pages.saml import REQUEST, RESPONSE, SAML_FORM, has, in_address, in_form
 from entrypoints.http.pages.saml.logout_pages import LogoutMessageQuery
 from entrypoints.http.routes.tenancy.connections import DirectoryPath

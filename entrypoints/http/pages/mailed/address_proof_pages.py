@@ -29,9 +29,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, in_words, page
-from entrypoints.http.pages.flows import NO_ERRORS, PASSWORD, AnyCall, flow_of
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import TO_SIGN_IN, WITH_FORM, Advised, in_words, page
+from entrypoints.http.pages.kit.flows import NO_ERRORS, PASSWORD, AnyCall, flow_of
 
 VERIFY: Final = "/ui/verify-email"
 _NEW_PASSWORD: Final = "/ui/verify-email/new-password"  # noqa: S105 - an address

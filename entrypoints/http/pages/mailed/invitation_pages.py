@@ -36,9 +36,9 @@ from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS
 from entrypoints.http.page_addresses import ORGANIZATIONS
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, TO_SIGN_IN, WITH_FORM, Advised, in_words, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import TO_CONFIRM_ADDRESS, TO_SIGN_IN, WITH_FORM, Advised, in_words, page
+from entrypoints.http.pages.kit.flows import (
     NO_ERRORS,
     PASSWORD,
     SECOND_FACTOR,

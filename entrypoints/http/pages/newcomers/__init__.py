@@ -28,9 +28,9 @@ from entrypoints.http.machinery.errors import headers_of
 from entrypoints.http.machinery.fields import Line, email_field
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, REGISTER, UNLIMITED
 from entrypoints.http.page_addresses import PROVIDERS
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP, WITH_FORM, in_words, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import IN_POPUP, WITH_FORM, in_words, page
+from entrypoints.http.pages.kit.flows import (
     NEWCOMER,
     NO_ERRORS,
     SECOND_FACTOR,

@@ -31,8 +31,8 @@ from entrypoints.http.machinery.endpoints import Endpoint, Handler, Statement, d
 from entrypoints.http.machinery.errors import ErrorShape, Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
-from entrypoints.http.pages import FOREVER, HTML, shipped_pages
-from entrypoints.http.pages.declaring import PLAIN, Advised, WayOn, in_words, refused_page
+from entrypoints.http.pages.kit import FOREVER, HTML, shipped_pages
+from entrypoints.http.pages.kit.declaring import PLAIN, Advised, WayOn, in_words, refused_page
 from entrypoints.http.proxied_requests import (
     COOKIE,
     MOST_STATES,

@@ -46,8 +46,8 @@ from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import SELF, Answer, Headers, PagePolicy
 from entrypoints.http.machinery.browser_cookies import keep_waiting, waiting_ticket
 from entrypoints.http.machinery.browsers import FlowForm, PageOutOfDate
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.flows import NO_ERRORS, AnyCall
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.flows import NO_ERRORS, AnyCall
 from ports.identity.sign_in import WidgetMaker
 
 # Passkeys belong to our host, so a script on a page of ours could ask for one.

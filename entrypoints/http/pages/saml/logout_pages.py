@@ -26,10 +26,10 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Parameter, ServicePath
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
-from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, in_this_browser, speak_as_asked
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import page
+from entrypoints.http.pages.kit.flows import AnyCall, FlowLink, Page, browser_secret, in_this_browser, speak_as_asked
 from entrypoints.http.pages.saml import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
 from entrypoints.http.pages.saml.sign_in_pages import advice, has_cookies, own_caller
 

@@ -25,10 +25,10 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import declare
 from entrypoints.http.machinery.fields import Parameter, ServicePath, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import HTML, account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
-from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page, refused_page
-from entrypoints.http.pages.flows import Page
+from entrypoints.http.pages.kit import HTML, account_of, shipped_pages
+from entrypoints.http.pages.kit.declaring import WITH_FORM, Advised, WayOn, page, refused_page
+from entrypoints.http.pages.kit.flows import Page
 from entrypoints.http.pages.saml.sign_in_pages import EXCHANGES, advice, delivered, to_consent
 
 _LOGIN: Final = "/api/organizations/{org_slug}/services/{service_slug}/saml/login"

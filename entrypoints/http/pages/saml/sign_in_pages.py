@@ -40,11 +40,11 @@ from entrypoints.http.machinery.decoding import ReadByPage
 from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line, Parameter, ServicePath
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, form_of
 from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to, until_second_factor
-from entrypoints.http.pages.declaring import IN_POPUP_WITH_PASSKEYS, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import IN_POPUP_WITH_PASSKEYS, page
+from entrypoints.http.pages.kit.flows import (
     ACCEPT_TERMS,
     CHOOSE_ACCOUNT,
     CONFIRM_MEMBERSHIP,
@@ -62,7 +62,7 @@ from entrypoints.http.pages.flows import (
     with_another_account,
     with_headers,
 )
-from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
+from entrypoints.http.pages.kit.flows import SECOND_FACTOR as CODE_PAGE
 from entrypoints.http.pages.saml import REQUEST, SAML_FORM, FewAtOnce, in_address, in_form
 from entrypoints.http.pages.sign_in.sign_in_pages import address_page
 from entrypoints.http.refusals import record_turned_away

@@ -39,8 +39,8 @@ from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import WITH_FORM, Advised, in_words, page
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import WITH_FORM, Advised, in_words, page
 
 
 class _SetupBrowser:

@@ -21,8 +21,8 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import WITH_FORM, in_words, page
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import WITH_FORM, in_words, page
 from entrypoints.http.pages.setup import (
     NO_ERRORS,
     PLACE,

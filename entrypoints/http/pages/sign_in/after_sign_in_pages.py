@@ -17,7 +17,6 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm, terms_page, 
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, UNLIMITED
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import set_up_first
 from entrypoints.http.pages.authorization.authorization_pages import (
     CONSENT,
@@ -29,8 +28,9 @@ from entrypoints.http.pages.authorization.authorization_pages import (
     settled,
 )
 from entrypoints.http.pages.authorization.interim_pages import interim_page, until_second_factor
-from entrypoints.http.pages.declaring import WITH_FORM, page
-from entrypoints.http.pages.flows import CHOOSE_ORGANIZATION, FlowLink, Page, even_twice, flow_of, own_place
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import WITH_FORM, page
+from entrypoints.http.pages.kit.flows import CHOOSE_ORGANIZATION, FlowLink, Page, even_twice, flow_of, own_place
 
 
 class ChoiceLink(msgspec.Struct, frozen=True):

@@ -19,9 +19,9 @@ from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PASSKEYS, in_words, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import IN_POPUP, IN_POPUP_WITH_PASSKEYS, in_words, page
+from entrypoints.http.pages.kit.flows import (
     LOST_FACTOR,
     PASSKEY,
     SECOND_FACTOR,

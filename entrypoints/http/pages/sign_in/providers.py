@@ -7,10 +7,10 @@ from core.domain.identity.realms import Realm, WayIn
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import HOME
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import CONNECTIONS
 from entrypoints.http.pages.authorization.authorization_pages import PROVIDERS
-from entrypoints.http.pages.flows import AnyCall
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.flows import AnyCall
 
 
 def provider_address(realm: Realm, flow: Flow, email: str) -> str:

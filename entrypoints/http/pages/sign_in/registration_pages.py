@@ -28,10 +28,10 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import headers_of
 from entrypoints.http.machinery.fields import Line, email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGISTER, RESEND_VERIFICATION, UNLIMITED
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.terms import shown_in, shown_terms
-from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PUZZLE, in_words, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import IN_POPUP, IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PUZZLE, in_words, page
+from entrypoints.http.pages.kit.flows import (
     CHECK_MAIL,
     FORGOTTEN,
     NO_ERRORS,
@@ -44,9 +44,7 @@ from entrypoints.http.pages.flows import (
     own_place,
     to,
 )
-from entrypoints.http.pages.flows import (
-    REGISTER as REGISTER_PAGE,
-)
+from entrypoints.http.pages.kit.flows import REGISTER as REGISTER_PAGE
 from entrypoints.http.pages.puzzle import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.sign_in.providers import to_provider
 from entrypoints.http.pages.sign_in.sign_in_pages import PuzzleFirst, mailed, offered

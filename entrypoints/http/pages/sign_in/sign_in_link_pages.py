@@ -27,9 +27,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP, TO_SIGN_IN, Advised, in_words, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import IN_POPUP, TO_SIGN_IN, Advised, in_words, page
+from entrypoints.http.pages.kit.flows import (
     LINK,
     SECOND_FACTOR,
     TO_APPLICATION,

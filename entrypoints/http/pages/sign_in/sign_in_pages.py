@@ -35,9 +35,9 @@ from entrypoints.http.machinery.browsers import ACCOUNTS, ANOTHER, IN_FLOW, SIGN
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PASSKEYS, IN_POPUP_WITH_PUZZLE, in_words, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PASSKEYS, IN_POPUP_WITH_PUZZLE, in_words, page
+from entrypoints.http.pages.kit.flows import (
     CHECK_MAIL,
     FORGOTTEN,
     LOST_FACTOR,

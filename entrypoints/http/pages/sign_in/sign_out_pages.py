@@ -14,8 +14,8 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import accounts_here
+from entrypoints.http.pages.kit.declaring import page
+from entrypoints.http.pages.kit.flows import accounts_here
 from entrypoints.http.pages.saml.logout_pages import SIGNED_OUT, sign_out_here, signed_out_page
 
 

@@ -33,9 +33,9 @@ from entrypoints.http.machinery.fields import Line, Parameter, example
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_STEPS, USER_CODES
 from entrypoints.http.pages.account import CONNECTIONS
 from entrypoints.http.pages.authorization.authorization_pages import FOREIGN_FORM, PROVIDERS, advice, pairs
-from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.device import device_flow
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit.declaring import IN_POPUP, page
+from entrypoints.http.pages.kit.flows import (
     NEWCOMER,
     SECOND_FACTOR,
     Page,

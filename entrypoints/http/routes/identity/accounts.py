@@ -40,8 +40,8 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import EmailAddress, EmailText, Id, Slug, Word, bounded, changed, email_field, example
 from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.machinery.step_up import require_fresh_proof
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import Advised, WayOn, page, refused_page
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import Advised, WayOn, page, refused_page
 from entrypoints.http.routes.identity.own_terms import TermsSeen
 from entrypoints.http.routes.identity.program_puzzles import PUZZLE_HEADERS, solvable
 from ports.unit_of_work import UnitOfWork

@@ -34,7 +34,7 @@ from entrypoints.http.machinery.fields import (
     example,
     page_of,
 )
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 
 _TAGS = ("audit",)
 _LONGEST_ACTION = 100

@@ -22,7 +22,7 @@ from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import EmailAddress, OrganizationPath, Word, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS, OWN_MAILS
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 
 _TAGS = ("settings",)
 _TEXTS = "/api/organizations/{org_slug}/texts"

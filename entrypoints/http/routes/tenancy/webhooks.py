@@ -35,7 +35,7 @@ from entrypoints.http.machinery.fields import (
     page_of,
 )
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from entrypoints.http.routes.record.audit import DetailedPagination
 from ports.tenancy.receivers import WantedDeliveries
 

@@ -13,7 +13,7 @@ from adapters.postgres.platform.todos import PostgresThings
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.platform.searches import MOST_NAME_WORDS, MOST_NAMED, NamedKind, NamedOne, name_terms
-from entrypoints.http.pages.console.finding.subjects import plain_words
+from entrypoints.http.console.kit.finding.subjects import plain_words
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.questions import generic_plan, steps
 from tests.adapters.postgres.tenants import StoredTenants

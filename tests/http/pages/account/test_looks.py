@@ -2,7 +2,7 @@
 
 import pytest
 
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from tests.http.pages.account.conftest import AccountPagesScene
 
 LOOK = "__Host-postern_look"

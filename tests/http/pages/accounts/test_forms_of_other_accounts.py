@@ -9,10 +9,10 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PAGES
+from entrypoints.http.console.pages import CONSOLE
 from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, BindsForms
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
-from entrypoints.http.pages.console.pages import CONSOLE
 from ops.browser.page_reader import PageReader
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs, choices

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from entrypoints.http.application import PAGES
-from entrypoints.http.pages.console.declaring import offers
-from entrypoints.http.pages.console.pages import CONSOLE
+from entrypoints.http.console.kit.declaring import offers
+from entrypoints.http.console.pages import CONSOLE
 from entrypoints.http.routes import ROUTES
 
 # The beginnings of addresses that are not for administering anything, each with the reason.

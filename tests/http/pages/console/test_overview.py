@@ -3,8 +3,8 @@
 from datetime import date, timedelta
 
 from core.domain.languages import Language
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.charts import NARROW, line_chart
+from entrypoints.http.console.kit.charts import NARROW, line_chart
+from entrypoints.http.pages.kit import shipped_pages
 from tests.http.pages.console.conftest import ConsoleScene
 
 

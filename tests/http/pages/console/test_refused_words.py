@@ -10,8 +10,8 @@ import pytest
 
 from adapters.texts import shipped
 from core.domain.languages import Language
-from entrypoints.http.pages.console.forms import Input, InputKind
-from entrypoints.http.pages.console.resources import Resource
+from entrypoints.http.console.kit.forms import Input, InputKind
+from entrypoints.http.console.kit.resources import Resource
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.pages.console.texts import resources
 from tests.places import PAGES, ROOT

@@ -8,8 +8,8 @@ import pytest
 
 from core.domain.identity.login_events import LoginFailure
 from core.domain.languages import CONSOLE_LANGUAGES, Language
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.organization.sign_ins import SIGN_IN_LOG, _outcome
+from entrypoints.http.console.organization.sign_ins import SIGN_IN_LOG, _outcome
+from entrypoints.http.pages.kit import shipped_pages
 from tests.http.client import refused
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.pages.console.test_exports import lines

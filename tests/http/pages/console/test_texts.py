@@ -7,8 +7,8 @@ import pytest
 
 from adapters.texts import read_catalogue, shipped, sources, spoken
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
-from entrypoints.http.pages.console import pages
-from entrypoints.http.pages.console.visit import _BUTTONS
+from entrypoints.http.console import pages
+from entrypoints.http.console.kit.visit import _BUTTONS
 from tests.adapters.texts.test_beside_pages import SHARED
 from tests.http.pages.console.texts import asked_for, resources, said_at, shapes_of
 from tests.places import PAGES

@@ -4,8 +4,8 @@ import pytest
 
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.record.event_types import WEBHOOK_EVENTS
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.organization.events import group_key
+from entrypoints.http.console.organization.events import group_key
+from entrypoints.http.pages.kit import shipped_pages
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.pages.console.test_resources import EVENTS, RECEIVER, made
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
-import entrypoints.http.pages.console.pages  # noqa: F401 - declares the resources
-from entrypoints.http.pages.console.cells import Column, field_of, value_key
-from entrypoints.http.pages.console.forms import Asked, Input, Shape
-from entrypoints.http.pages.console.platform.questions import Question, questions
-from entrypoints.http.pages.console.resources import Filter, Resource
+import entrypoints.http.console.pages  # noqa: F401 - declares the resources
+from entrypoints.http.console.kit.cells import Column, field_of, value_key
+from entrypoints.http.console.kit.forms import Asked, Input, Shape
+from entrypoints.http.console.kit.resources import Filter, Resource
+from entrypoints.http.console.platform.questions import Question, questions
 
-ROOM = "entrypoints.http.pages.console."
+ROOM = "entrypoints.http.console."
 # The texts that a field asks for by its name, unless it names others.
 BY_NAME = ("console.field.", "console.unchosen.", "console.value.")
 

@@ -11,7 +11,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.services.services import ServiceType, with_logo
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
-from entrypoints.http.pages import FOREVER
+from entrypoints.http.pages.kit import FOREVER
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours
 from tests.http.client import Received

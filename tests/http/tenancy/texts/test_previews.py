@@ -10,7 +10,7 @@ from core.domain.tenancy.texts import MAILS
 from core.domain.texts.own_texts import OPEN_TEXTS
 from core.domain.texts.rules import PLACEHOLDER
 from entrypoints.bootstrap import Postern
-from entrypoints.http.pages import previews
+from entrypoints.http.pages.kit import previews
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours
 from tests.http.client import Received

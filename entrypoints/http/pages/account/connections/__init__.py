@@ -15,10 +15,10 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import CONNECTIONS, AnyCall, Page, ask, back_to, show
-from entrypoints.http.pages.declaring import WITH_FORM, page
-from entrypoints.http.pages.flows import browser_secret
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import WITH_FORM, page
+from entrypoints.http.pages.kit.flows import browser_secret
 
 _CONNECT: Final = f"{CONNECTIONS}/{{provider}}/connect"
 _DISCONNECT: Final = f"{CONNECTIONS}/{{provider}}/disconnect"

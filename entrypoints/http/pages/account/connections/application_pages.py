@@ -41,7 +41,7 @@ from entrypoints.http.pages.account import (
     show,
 )
 from entrypoints.http.pages.authorization.interim_pages import ticked
-from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page, refused_page
+from entrypoints.http.pages.kit.declaring import WITH_FORM, Advised, WayOn, page, refused_page
 
 _REVOKE: Final = f"{APPLICATIONS}/{{service_id}}/revoke"
 _REVOKE_API: Final = f"{APPLICATIONS}/{{service_id}}/apis/{{resource_id}}/revoke"

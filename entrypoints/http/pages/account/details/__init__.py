@@ -28,11 +28,11 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import DETAILS, NO_ERRORS, Done, back_to, show
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, advice, form_of
-from entrypoints.http.pages.declaring import WITH_FORM, in_words, page
-from entrypoints.http.pages.flows import ANSWERS, AnyCall, FlowLink, Page, even_twice, flow_of, go_on
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import WITH_FORM, in_words, page
+from entrypoints.http.pages.kit.flows import ANSWERS, AnyCall, FlowLink, Page, even_twice, flow_of, go_on
 from ports.texts import Text
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,16}")

@@ -25,9 +25,9 @@ from entrypoints.http.machinery.browsers import BROWSER, HOME, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS
-from entrypoints.http.pages import device_in, shipped_pages
 from entrypoints.http.pages.account import DEVICES, LOCK, ON_A_PAGE, SESSIONS, SIGN_INS, AnyCall, Done, Listing, Page, ask, back_to, show
-from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.kit import device_in, shipped_pages
+from entrypoints.http.pages.kit.declaring import WITH_FORM, page
 from entrypoints.http.pages.mailed import locked_page
 
 LOW_RISK: Final = "low"

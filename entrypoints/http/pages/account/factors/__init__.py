@@ -37,8 +37,8 @@ from entrypoints.http.machinery.limits import (
     UNLIMITED,
 )
 from entrypoints.http.pages.account import AnyCall, Done, Page, ask, back_to, show
-from entrypoints.http.pages.declaring import WITH_FORM, WITH_PASSKEYS, page
-from entrypoints.http.pages.flows import flow_of, own_place
+from entrypoints.http.pages.kit.declaring import WITH_FORM, WITH_PASSKEYS, page
+from entrypoints.http.pages.kit.flows import flow_of, own_place
 from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
 from entrypoints.http.passkeys import AssertionCredential, request_options
 

@@ -21,11 +21,11 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.page_addresses import ADD_PASSKEY, PASSKEYS
-from entrypoints.http.pages import device_in, shipped_pages
 from entrypoints.http.pages.account import Done, ask, back_to, details_signals, show
 from entrypoints.http.pages.authorization.authorization_pages import advice
-from entrypoints.http.pages.declaring import IN_POPUP_WITH_PASSKEYS, WITH_FORM, WITH_PASSKEYS, in_words, page
-from entrypoints.http.pages.flows import (
+from entrypoints.http.pages.kit import device_in, shipped_pages
+from entrypoints.http.pages.kit.declaring import IN_POPUP_WITH_PASSKEYS, WITH_FORM, WITH_PASSKEYS, in_words, page
+from entrypoints.http.pages.kit.flows import (
     NO_ERRORS,
     PASSKEY_OFFER,
     PASSKEY_UPGRADE,

@@ -34,7 +34,7 @@ from entrypoints.http.machinery.fields import Line, OrganizationPath
 from entrypoints.http.machinery.limits import INVITATION_ANSWERS, PAGE_LOADS
 from entrypoints.http.page_addresses import ORGANIZATIONS
 from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, AnyCall, Done, Listing, Page, back_to, set_up_first, show
-from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, WITH_FORM, Advised, page
+from entrypoints.http.pages.kit.declaring import TO_CONFIRM_ADDRESS, WITH_FORM, Advised, page
 
 NEW: Final = f"{ORGANIZATIONS}/~new"
 

@@ -24,10 +24,10 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.page_addresses import ORGANIZATIONS
-from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, advice, form_of
-from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import CONFIRM_MEMBERSHIP, AnyCall, FlowLink, Page, even_twice, flow_of, go_on
+from entrypoints.http.pages.kit import account_of, shipped_pages
+from entrypoints.http.pages.kit.declaring import page
+from entrypoints.http.pages.kit.flows import CONFIRM_MEMBERSHIP, AnyCall, FlowLink, Page, even_twice, flow_of, go_on
 
 YES: Final = "yes"
 LEAVE: Final = "leave"

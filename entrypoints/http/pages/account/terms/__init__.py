@@ -21,11 +21,11 @@ from entrypoints.http.machinery.browsers import BROWSER, HOME, TERMS, BoundForm,
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import Done, back_to, show
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, advice, form_of
-from entrypoints.http.pages.declaring import WITH_FORM, in_words, page
-from entrypoints.http.pages.flows import ACCEPT_TERMS, AnyCall, FlowLink, Page, even_twice, flow_of, go_on, own_place
+from entrypoints.http.pages.kit import shipped_pages
+from entrypoints.http.pages.kit.declaring import WITH_FORM, in_words, page
+from entrypoints.http.pages.kit.flows import ACCEPT_TERMS, AnyCall, FlowLink, Page, even_twice, flow_of, go_on, own_place
 
 
 def shown_in(pending: Sequence[PendingTerms]) -> str:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from entrypoints.http.pages.console.organization.applications.making import CHOSEN, FRAMEWORKS, ApplicationKind
+from entrypoints.http.console.organization.applications.making import CHOSEN, FRAMEWORKS, ApplicationKind
 from tests.http.pages.console.applications.conftest import AT, CALLBACK, made
 from tests.http.pages.console.conftest import ConsoleScene
 

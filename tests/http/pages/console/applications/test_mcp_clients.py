@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from entrypoints.http.pages.console.organization.applications.making import REDIRECT_URIS
+from entrypoints.http.console.organization.applications.making import REDIRECT_URIS
 from tests.http.federation.arriving import AUTHORIZE, CHALLENGE, VERIFIER, left, told
 from tests.http.federation.relying import FORM, claims_of
 from tests.http.pages.console.applications.conftest import AT, made

@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from entrypoints.http.pages.console.organization.applications.making import FRAMEWORKS, ApplicationKind
+from entrypoints.http.console.organization.applications.making import FRAMEWORKS, ApplicationKind
 from tests.http.pages.console.applications.conftest import AT, made
 from tests.http.pages.console.conftest import ConsoleScene
 
-LINES = Path("entrypoints/http/pages/console/organization/applications/making/framework_lines")
+LINES = Path("entrypoints/http/console/organization/applications/making/framework_lines")
 
 
 def order(console: ConsoleScene) -> list[str]:

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from core.domain.languages import CONSOLE_LANGUAGES, Language
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.organization.applications.people_there import fault_words
+from entrypoints.http.console.organization.applications.people_there import fault_words
+from entrypoints.http.pages.kit import shipped_pages
 from ops.stand_ins.fake_far_side import FakeFarSide
 from ports.federation.provisioning_runs import INTERRUPTED, FarFault
 from ports.outbound import Failure

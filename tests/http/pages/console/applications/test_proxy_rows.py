@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadRequest
 from core.domain.services.proxies import DemandKind, ProxySettings, TellingPart, parsed_header, parsed_rule
-from entrypoints.http.pages.console.organization.applications.proxy.proxy_rows import (
+from entrypoints.http.console.kit.rows import Row, cut, joined
+from entrypoints.http.console.kit.sent_forms import SeveralFaults
+from entrypoints.http.console.organization.applications.proxy.proxy_rows import (
     HEADER_ROWS,
     RULE_ROWS,
     header_rows,
@@ -16,8 +18,6 @@ from entrypoints.http.pages.console.organization.applications.proxy.proxy_rows i
     rule_rows,
     rules_of,
 )
-from entrypoints.http.pages.console.rows import Row, cut, joined
-from entrypoints.http.pages.console.sent_forms import SeveralFaults
 from tests.http.pages.console.applications.conftest import made
 from tests.http.pages.console.conftest import ConsoleScene
 

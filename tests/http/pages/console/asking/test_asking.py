@@ -1,7 +1,6 @@
 """Ask: what is typed comes by a form with the token and stands in no address; a link fills the field alone; an action fills its form."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from time import thread_time
 from typing import Final
 from urllib.parse import urlencode
@@ -12,23 +11,22 @@ from adapters.texts import shipped
 from core.domain.federation.explained_errors import EXPLAINED
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.tenancy.roles import Capability
-from entrypoints.http import pages
+from entrypoints.http.console.kit.declaring import console as declared
+from entrypoints.http.console.kit.finding.subjects import setting_words
+from entrypoints.http.console.kit.resources import found_by_words
+from entrypoints.http.console.organization import search as organization_search
+from entrypoints.http.console.organization.actions import ACTIONS
+from entrypoints.http.console.pages import CONSOLE
+from entrypoints.http.console.platform import search_pages as platform_search
 from entrypoints.http.description.documentation import chapter_words, chapters_in_words
 from entrypoints.http.description.guides import guides_in_words
-from entrypoints.http.pages.console.declaring import console as declared
-from entrypoints.http.pages.console.finding.subjects import setting_words
-from entrypoints.http.pages.console.organization import search as organization_search
-from entrypoints.http.pages.console.organization.actions import ACTIONS
-from entrypoints.http.pages.console.pages import CONSOLE
-from entrypoints.http.pages.console.platform import search_pages as platform_search
-from entrypoints.http.pages.console.resources import found_by_words
 from entrypoints.settings import DECLARATIONS
 from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import HOME, ConsoleScene
+from tests.places import PAGES
 
 SEARCH: Final = f"{HOME}/search"
 PASSWORD: Final = "a long and quiet afternoon"
-PAGES: Final = Path(pages.__file__).parent
 # What a newcomer typed, of which the search found five, and the page where each belongs.
 NEWCOMER: Final = (
     ("invite", f"{HOME}/people/invitations"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from entrypoints.http.pages.console.creation_pages import LONGEST_SHORT_NAME, slug_from
+from entrypoints.http.console.kit.creation_pages import LONGEST_SHORT_NAME, slug_from
 from tests.http.pages.console.applications.conftest import made
 from tests.http.pages.console.conftest import ConsoleScene
 

@@ -14,11 +14,11 @@ import pytest
 from adapters.texts import shipped
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from entrypoints.bootstrap import Postern
-from entrypoints.http.pages.console.navigation import ConsolePlace, Tab
-from entrypoints.http.pages.console.organization import organization_tabs as of_organization
-from entrypoints.http.pages.console.organization.organization_tabs import ORGANIZATION
-from entrypoints.http.pages.console.platform import platform_tabs as of_platform
-from entrypoints.http.pages.console.platform.platform_tabs import PLATFORM
+from entrypoints.http.console.kit.navigation import ConsolePlace, Tab
+from entrypoints.http.console.organization import organization_tabs as of_organization
+from entrypoints.http.console.organization.organization_tabs import ORGANIZATION
+from entrypoints.http.console.platform import platform_tabs as of_platform
+from entrypoints.http.console.platform.platform_tabs import PLATFORM
 from tests.http.browsing import Tabs
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.people import People

@@ -6,8 +6,8 @@ import pytest
 
 from core.domain.languages import CONSOLE_LANGUAGES
 from entrypoints import checks
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.platform.overview import mend_key, subject_key
+from entrypoints.http.console.platform.overview import mend_key, subject_key
+from entrypoints.http.pages.kit import shipped_pages
 from tests.http.pages.console.platform.conftest import HOME, PlatformScene
 
 DEAD = "01a20686-52f3-77fe-b295-49fbf1cdd2d2"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from entrypoints.http.pages.console.pages import OF_INSTALLATION
+from entrypoints.http.console.pages import OF_INSTALLATION
 from tests.http.pages.console.platform.conftest import HOME, PlatformScene
 
 _PAGES = sorted({one.path for one in OF_INSTALLATION if one.method == "GET"})

@@ -22,8 +22,8 @@ from core.domain.record.event_types import EVENT_DATA
 from core.domain.record.events import Actor, Event
 from core.domain.secrets import Secret
 from core.frozen import Frozen
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.organization.settings.audit_sentences import changes_in
+from entrypoints.http.console.organization.settings.audit_sentences import changes_in
+from entrypoints.http.pages.kit import shipped_pages
 from tests.http.pages.console.settings.test_audit_sentences import entry
 
 _SAID: Final = re.compile(r"\"(?:old|new)_([a-z_]+)\"\s*:|\"([a-z_]+)_(?:added|removed)\"\s*:")

@@ -9,7 +9,7 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.audit import AuditFilter
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.roles import Capability
-from entrypoints.http.pages.console.organization.settings.audit_log import batches_of
+from entrypoints.http.console.organization.settings.audit_log import batches_of
 from tests.http.pages.console.conftest import ConsoleScene
 
 LOG = "/audit-log"

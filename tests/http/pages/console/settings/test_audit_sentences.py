@@ -14,9 +14,9 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.record.event_types import EVENT_DATA
 from core.domain.record.events import Actor, Event, Target, TargetType
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.organization import events
-from entrypoints.http.pages.console.organization.settings.audit_sentences import SENTENCES, changes_in, folded, place_of, sentence_of
+from entrypoints.http.console.organization import events
+from entrypoints.http.console.organization.settings.audit_sentences import SENTENCES, changes_in, folded, place_of, sentence_of
+from entrypoints.http.pages.kit import shipped_pages
 from entrypoints.http.routes.record.audit import AuditActor, AuditEntryRecord, AuditService
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.people import Person

@@ -4,9 +4,9 @@ from typing import Final, LiteralString
 
 import pytest
 
-from entrypoints.http.pages.console.lists import page_of_list
-from entrypoints.http.pages.console.organization.events import DELIVERIES
-from entrypoints.http.pages.console.organization.people.members import MEMBERS
+from entrypoints.http.console.kit.lists import page_of_list
+from entrypoints.http.console.organization.events import DELIVERIES
+from entrypoints.http.console.organization.people.members import MEMBERS
 from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import ConsoleScene
 

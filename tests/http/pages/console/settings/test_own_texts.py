@@ -11,8 +11,8 @@ import trio
 from adapters.texts import shipped
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.texts.own_texts import OPEN_TEXTS, TextPlace
-from entrypoints.http.pages.console.own_texts import COMMON_KEYS
-from entrypoints.http.pages.console.own_texts.names import label_of
+from entrypoints.http.console.kit.own_texts import COMMON_KEYS
+from entrypoints.http.console.kit.own_texts.names import label_of
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.console.conftest import ConsoleScene

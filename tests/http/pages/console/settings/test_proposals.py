@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from core.domain.platform.configuration.planning import MOST_CHANGES, PlannedAction
-from entrypoints.http.pages.console.organization.proposals import PROPOSALS
+from entrypoints.http.console.organization.proposals import PROPOSALS
 from entrypoints.http.routes.configuration.documents import ChangedField, ConfigurationPlan, PlannedChange
 from tests.http.configuration.test_configuration_endpoints import ROLE, of_acme
 from tests.http.pages.console.conftest import HOME, ConsoleScene

@@ -14,9 +14,9 @@ from core.domain.identity.registering import RegistrationPolicy
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.outbound import MetadataClients, RegisteredClients
 from core.domain.tenancy.sign_in_rules import AdminFactor, AfarRule, AgentRule, AllFactor, MfaPolicy
-from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.organization.rules import CARDS, Card
-from entrypoints.http.pages.console.organization.rules.sentences import InForce
+from entrypoints.http.console.organization.rules import CARDS, Card
+from entrypoints.http.console.organization.rules.sentences import InForce
+from entrypoints.http.pages.kit import shipped_pages
 from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPatch, SignInRulesRecord
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once

@@ -8,7 +8,7 @@ import pytest
 
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from entrypoints.bootstrap import Postern
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from tests.http.conftest import postern_on, with_keys
 from tests.http.pages.console.conftest import ConsoleScene
 

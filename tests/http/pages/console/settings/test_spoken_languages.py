@@ -3,7 +3,7 @@
 import pytest
 
 from core.domain.languages import CONSOLE_LANGUAGES, Language
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.kit import shipped_pages
 from tests.http.pages.console.conftest import ConsoleScene
 
 _PAGE = "/settings/languages"

@@ -1,0 +1,1 @@
+"""What makes the pages of the console: declarations, forms, lists, records and the frame. It imports no page."""
