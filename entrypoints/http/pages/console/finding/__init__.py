@@ -129,14 +129,14 @@ async def subjects_for(visit: PageVisit, place: ConsolePlace, sought: str, asked
     that is asked for, where the name is no word of the console.
     """
     known = await SUBJECTS.of(place, visit.call.language)
-    found = found_among(known, _question(visit, sought), visit.call.caller)
+    found = found_among(known, typed_question(visit, sought), visit.call.caller)
     if asked is None or not known.lacks(plain_words(asked.name).split()):
         return found
     first = [one for one in known.each if one.template == asked.template and one.opens_for(visit.call.caller)]
     return [*first, *(one for one in found if one not in first)]
 
 
-def _question(visit: PageVisit, sought: str) -> TypedQuestion:
+def typed_question(visit: PageVisit, sought: str) -> TypedQuestion:
     return question_of(sought, visit.text("console.search.small_words"), visit.text("console.search.placeless_words"))
 
 
@@ -252,7 +252,7 @@ async def show_found(
         unsure = [LinesOfKind(one.heading, [one.line], is_whole=True) for one in named if not one.is_sure]
         groups = _joined([*unsure, *groups], shown)
         # Of "ada", the person called so comes before pages with "adaptive" among their words. Whoever types an address means somebody.
-        begins_only = bool(subjects) and not has_whole(_question(visit, sought), subjects[0])
+        begins_only = bool(subjects) and not has_whole(typed_question(visit, sought), subjects[0])
         names_first = (begins_only and not named) or says_an_address(sought)
         found = [one for one in ((*groups, first, second) if names_first else (first, *groups, second)) if one.lines]
     page = visit.show(

@@ -10,16 +10,14 @@ from core.domain.errors import Overloaded
 from core.domain.platform.searches import LONGEST_TEXT, SHORTEST_NAME, NamedKind, NamedOne
 from core.frozen import Frozen
 from entrypoints.http.machinery.endpoints import parameters
-from entrypoints.http.pages.console.finding import ActionLine, FoundLine, NamedLine
+from entrypoints.http.pages.console.finding import ActionLine, FoundLine, NamedLine, typed_question
 from entrypoints.http.pages.console.finding.subjects import (
     SUBJECTS,
     KnownSubjects,
     SubjectKind,
-    TypedQuestion,
     found_among,
     has_whole,
     plain_words,
-    question_of,
     says_an_address,
     stem_of,
     words_of_list,
@@ -107,13 +105,10 @@ def _beside_names(visit: PageVisit, sure: Sequence[NamedLine], typed: "_Typed") 
     words = [word for word in typed.words if word not in names and word.removesuffix("s") not in names]
     if not sure or not words:
         return ()
-    found = found_among(typed.known, _question(visit, words), visit.call.caller)
-    at = [one for one in found[:1] if one.at == one.template and has_whole(_question(visit, words), one)]
+    question = typed_question(visit, " ".join(words))
+    found = found_among(typed.known, question, visit.call.caller)
+    at = [one for one in found[:1] if one.at == one.template and has_whole(question, one)]
     return [ActionLine(one.title, visit.here(one.at), beside=one.beside) for one in at]
-
-
-def _question(visit: PageVisit, words: Sequence[str]) -> TypedQuestion:
-    return question_of(" ".join(words), visit.text("console.search.small_words"), visit.text("console.search.placeless_words"))
 
 
 def _words_in(visit: PageVisit, text: str) -> Sequence[str]:
@@ -183,6 +178,6 @@ def _pages_of(visit: PageVisit, one: NamedOne, words: Sequence[str], known: Know
         and subject.template.startswith(f"{applications.ONE}/")
         and _OF_AN_APPLICATION.issuperset(parameters(subject.template))
     ]
-    found = found_among(known.only(below), _question(visit, words), visit.call.caller)
+    found = found_among(known.only(below), typed_question(visit, " ".join(words)), visit.call.caller)
     lines = [ActionLine(f"{subject.title} · {one.name}", visit.here(subject.template, service_slug=one.beside)) for subject in found]
     return list({line.at: line for line in lines}.values())[:_MOST_PAGES]
