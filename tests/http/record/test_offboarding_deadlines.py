@@ -1,6 +1,7 @@
 """The deadline of an organization for offboarding: who sets it, what it says, and what hears of a receiver that is late."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -10,8 +11,10 @@ from actors.watchers import OffboardingWatcher
 from core.domain.identifiers import OrganizationId
 from core.domain.tenancy.offboarding import ACTS
 from core.domain.tenancy.roles import Capability
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from ops.stand_ins.fake_far_side import FakeFarSide
+from ports.system import Clock
 from tests.conftest import CapturedLog
 from tests.http.client import refused
 from tests.http.people import People
@@ -186,6 +189,26 @@ async def test_an_organization_without_a_deadline_is_not_looked_at(scene: Watchi
     assert await scene.looks() == 0
     assert scene.people.rows("select from offboarding_watches where entry_id = %s", theirs) == []
     assert scene.people.rows("select from audit_entries where action = 'offboarding.late'") == []
+
+
+class MinuteByMinute:
+    """A clock that is a minute further at each look at it, as on a machine that takes so long."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._looks = 0
+
+    def now(self) -> datetime:
+        self._looks += 1
+        return self._clock.now() + timedelta(minutes=self._looks)
+
+
+async def test_a_look_ends_however_long_it_takes(scene: Watching) -> None:
+    await scene.limited()
+    receivers = scene.postern.tenancy.late_receivers
+    slow = replace(receivers, system=replace(receivers.system, clock=MinuteByMinute(receivers.system.clock)))
+    with trio.fail_after(PATIENCE):
+        assert await slow.look() == 0
 
 
 async def test_of_two_processes_that_look_at_once_one_reports(scene: Watching) -> None:

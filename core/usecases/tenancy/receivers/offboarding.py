@@ -101,12 +101,14 @@ class LateReceivers(Frozen):
     async def look(self) -> int:
         """Returns how many receivers are late since the last look. Several processes may look at once."""
         late, entered = 0, 0
-        while found := await self.lookup.enter(self.system.clock.now(), ORGANIZATIONS_AT_ONCE):
+        # One time for the whole look: what it has looked at is not due again before the next, so that it ends however much there is.
+        began = self.system.clock.now()
+        while found := await self.lookup.enter(began, ORGANIZATIONS_AT_ONCE):
             entered += found
         if not entered:
             # No organization has a deadline, or another process is looking.
             return 0
-        while watched := await self.lookup.claim(self.system.clock.now(), AT_ONCE):
+        while watched := await self.lookup.claim(began, AT_ONCE):
             of_each: dict[OrganizationId, list[WatchedAct]] = defaultdict(list)
             for one in watched:
                 of_each[one.organization].append(one)
